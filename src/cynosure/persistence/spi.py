@@ -1,0 +1,229 @@
+"""What a database must be able to do to hold a catalog.
+
+A backend stores rows of bytes and swaps one row at a time. It knows nothing of tables, grants or
+indexes; those live above, in `persistence.store` and `persistence.commit`. Every promise in this
+file has a test in `cynosure.testing.backend_kit`.
+
+Three outcomes are kept apart on purpose:
+
+- a **lost race** is an ordinary value (`False`), because the commit loop expects it many times a second;
+- a **refusal** is an error: `Unavailable` when the database did not get or did not accept the request
+  (nothing was applied), `TooLarge` when a row exceeds `Limits.row_bytes`;
+- an **unknown outcome** (a time-out, a broken connection, a killed session after bytes left this
+  process) of a call that writes is `OutcomeUnknown`. The effect may still appear *later*: one read
+  of the row proves nothing.
+
+Driver errors never pass: they are translated in the backend, with `raise ... from`.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple, NewType, Protocol
+
+from msgspec import Struct
+
+RealmId = NewType("RealmId", str)
+CatalogId = NewType("CatalogId", str)
+"""Stable id of a catalog, or `REALM_SCOPE` for what belongs to the realm itself. Never empty: some
+databases refuse empty key parts."""
+ObjId = NewType("ObjId", int)
+"""63-bit positive integer, unique across the whole store (`persistence.ids`)."""
+
+SYSTEM_REALM = RealmId("_system")
+REALM_SCOPE = CatalogId("_realm")
+
+
+class ObjKey(NamedTuple):
+    """Primary key of an object row. Ordered as a tuple; every backend scans in this order.
+
+    Strings are compared by their UTF-8 bytes, ids as unsigned integers.
+    """
+
+    realm: RealmId
+    catalog: CatalogId
+    type: str
+    id: ObjId
+
+
+class Row(NamedTuple):
+    """One object row."""
+
+    key: ObjKey
+    blob: bytes
+    token: str = ""
+    """Version token of a conditionally written row. Empty for immutable rows."""
+    created_us: int = 0
+    """When this version was written, by the writer's clock. Garbage collection compares it with its grace."""
+
+
+class RowHead(NamedTuple):
+    """A row without its blob, as a scan returns it."""
+
+    key: ObjKey
+    token: str
+    created_us: int
+    blob_bytes: int
+
+
+class RefKey(NamedTuple):
+    """Primary key of a reference row."""
+
+    realm: RealmId
+    catalog: CatalogId
+    name: str
+
+
+class Reference(NamedTuple):
+    """One reference row: the only row that ever changes in a commit."""
+
+    key: RefKey
+    head: ObjId
+    generation: int
+    """Raised by garbage collection (and a disaster reset), never by a commit: work prepared under an
+    older generation may point to collected objects and must be prepared again."""
+    recent: tuple[ObjId, ...]
+    """Earlier heads, newest first, limited in number; for disaster recovery."""
+    created_us: int
+
+
+class Limits(Struct, frozen=True):
+    """What a backend declares about itself. Production and kit read the same values."""
+
+    row_bytes: int
+    """Largest blob of one row. Larger objects are split into parts above the SPI."""
+    swap_carries_rows: bool
+    """`swap_ref(rows=...)` costs about one write, not one per row. When false the commit loop writes
+    prepared objects early and in parallel instead."""
+    is_shared: bool
+    """Several processes may open the same store. When false, `--workers` above 1 is refused."""
+    is_durable: bool
+    """Acknowledged writes survive the death of this process."""
+    fetch_batch: int = 256
+    """How many keys one `fetch` should be given at most."""
+
+
+class Backend(Protocol):
+    """One database, seen as immutable rows, conditionally written rows, and references.
+
+    Consistency: `fetch` of rows written with `insert`/`swap`, and `fetch_refs`, are linearizable (a
+    read that starts after a write was acknowledged, to anyone, sees it or something newer). `fetch`
+    of immutable rows sees every row that was acknowledged before. A backend on a database with
+    weaker defaults must ask for this (Cassandra SERIAL, DynamoDB ConsistentRead, MongoDB
+    linearizable), although no emulator shows the difference.
+
+    All methods may be called concurrently from one event loop. Cancellation of a call that writes
+    leaves its outcome unknown to the caller, never half-applied.
+    """
+
+    @property
+    def limits(self) -> Limits:
+        """Constant for the life of the backend."""
+        ...
+
+    async def setup(self) -> None:
+        """Create what must exist (tables, files). Idempotent, safe to race with other processes."""
+        ...
+
+    async def close(self) -> None:
+        """Release connections and threads. Later calls raise `Unavailable`."""
+        ...
+
+    # --- objects -------------------------------------------------------------------------------
+
+    async def fetch(self, keys: Sequence[ObjKey]) -> list[Row | None]:
+        """Read rows, in the order of `keys`; `None` where no row exists. Duplicates are allowed."""
+        ...
+
+    async def write(self, rows: Sequence[Row]) -> None:
+        """Write immutable rows under new keys.
+
+        Not atomic: after an error any subset may exist. A key that already exists is left alone
+        (ids are unique, so it can only be this same row, written before an unknown outcome).
+        """
+        ...
+
+    async def insert(self, row: Row) -> bool:
+        """Create a conditionally written row. `False` when the key exists. `row.token` must not be empty."""
+        ...
+
+    async def swap(self, row: Row, expected_token: str) -> bool:
+        """Replace blob, token and created-at if the row exists and its token equals `expected_token`."""
+        ...
+
+    async def delete_if(self, key: ObjKey, expected_token: str) -> bool:
+        """Delete if the row exists and its token equals `expected_token`."""
+        ...
+
+    async def delete(self, keys: Sequence[ObjKey]) -> None:
+        """Delete rows whatever they hold; missing ones are ignored. Only garbage collection calls this."""
+        ...
+
+    async def scan(self, *, after: ObjKey | None, limit: int) -> list[RowHead]:
+        """Up to `limit` row heads of the whole store in key order, after `after`. An empty list is the end.
+
+        A row that exists during the whole scan is returned; one that comes or goes may be.
+        """
+        ...
+
+    # --- references ----------------------------------------------------------------------------
+
+    async def fetch_refs(self, keys: Sequence[RefKey]) -> list[Reference | None]:
+        """Read references from the database itself, in the order of `keys`, each linearizable on its own."""
+        ...
+
+    async def list_refs(self, realm: RealmId | None = None) -> list[Reference]:
+        """All references, or those of one realm, in key order."""
+        ...
+
+    async def insert_ref(self, ref: Reference) -> bool:
+        """Create a reference. `False` when the key exists."""
+        ...
+
+    async def swap_ref(self, expected: Reference, updated: Reference, rows: Sequence[Row] = ()) -> bool:
+        """Move a reference if its head and generation still equal those of `expected`.
+
+        `rows` are immutable rows that must be readable, by everyone, no later than the moved
+        reference is. When the swap is lost (`False`) they may or may not exist. Repeating the same
+        call after an unknown outcome is allowed.
+        """
+        ...
+
+    async def delete_ref(self, expected: Reference) -> bool:
+        """Delete a reference if its head and generation still equal those of `expected`."""
+        ...
+
+    def hold_ref(self, key: RefKey, head_type: str) -> AbstractAsyncContextManager["HeldRef"] | None:
+        """A turn at moving this reference, shared fairly between processes; `None` when not offered.
+
+        An optimisation for contended references: while one holds, other holders wait, so their
+        swaps are not prepared in vain. It is never needed for correctness, excludes nobody who does not
+        ask, and ends by itself when the holder dies. `head_type` is the type of the head's object,
+        so that its row can come along in the same round trip.
+        """
+        ...
+
+
+class HeldRef(Protocol):
+    """A turn at one reference (`Backend.hold_ref`)."""
+
+    @property
+    def current(self) -> Reference | None:
+        """The reference as read when the turn began."""
+        ...
+
+    @property
+    def head_row(self) -> Row | None:
+        """The head's own row, when the backend read it in the same round trip."""
+        ...
+
+    async def swap(self, updated: Reference, rows: Sequence[Row] = ()) -> bool:
+        """As `Backend.swap_ref` from `current`. At most once per turn."""
+        ...
+
+
+class BackendFactory(Protocol):
+    """What an entry point in group `cynosure.backends` names; the entry's name is the URL scheme."""
+
+    def __call__(self, url: str, options: Mapping[str, str]) -> Backend:
+        """Make a backend for this URL without connecting. A URL it cannot read is `Misconfigured`."""
+        ...
