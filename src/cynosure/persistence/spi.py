@@ -8,12 +8,18 @@ Three outcomes are kept apart on purpose:
 
 - a **lost race** is an ordinary value (`False`), because the commit loop expects it many times a second;
 - a **refusal** is an error: `Unavailable` when the database did not get or did not accept the request
-  (nothing was applied), `TooLarge` when a row exceeds `Limits.row_bytes`;
+  (nothing was applied), `TooLarge` when a row exceeds `Limits.row_bytes`, `BadInput` when a key or token
+  breaks the rules below, `Misconfigured` when the store was never set up or cannot be this one,
+  `NewerFormat` when a newer version laid it out;
 - an **unknown outcome** (a time-out, a broken connection, a killed session after bytes left this
   process) of a call that writes is `OutcomeUnknown`. The effect may still appear *later*: one read
   of the row proves nothing.
 
 Driver errors never pass: they are translated in the backend, with `raise ... from`.
+
+Databases differ in the text they can hold as a key, so the contract takes what all of them can: every
+text part of a key, and every token that is not empty, is 1 to `TEXT_BYTES` bytes of UTF-8 without NUL
+and without lone surrogates. `persistence.row_rules` checks this for all backends.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,16 +33,23 @@ CatalogId = NewType("CatalogId", str)
 """Stable id of a catalog, or `REALM_SCOPE` for what belongs to the realm itself. Never empty: some
 databases refuse empty key parts."""
 ObjId = NewType("ObjId", int)
-"""63-bit positive integer, unique across the whole store (`persistence.ids`)."""
+"""63-bit integer, never negative, unique across the whole store (`persistence.ids`). A backend does not rely on
+the uniqueness: its key is the whole `ObjKey`."""
 
 SYSTEM_REALM = RealmId("_system")
 REALM_SCOPE = CatalogId("_realm")
+
+TEXT_BYTES = 255
+"""Longest text part of a key, in UTF-8. Four of them fit the smallest key limit of a supported database
+(1024 bytes, DynamoDB's sort key)."""
+MAX_ID = (1 << 63) - 1
 
 
 class ObjKey(NamedTuple):
     """Primary key of an object row. Ordered as a tuple; every backend scans in this order.
 
-    Strings are compared by their UTF-8 bytes, ids as unsigned integers.
+    Strings are compared by their UTF-8 bytes (which is also the order of Python's strings), ids as
+    numbers.
     """
 
     realm: RealmId
@@ -78,6 +91,7 @@ class Reference(NamedTuple):
 
     key: RefKey
     head: ObjId
+    """The current commit; 0 for a reference that nobody has committed to."""
     generation: int
     """Raised by garbage collection (and a disaster reset), never by a commit: work prepared under an
     older generation may point to collected objects and must be prepared again."""
@@ -90,7 +104,8 @@ class Limits(Struct, frozen=True):
     """What a backend declares about itself. Production and kit read the same values."""
 
     row_bytes: int
-    """Largest blob of one row. Larger objects are split into parts above the SPI."""
+    """Largest blob of one row. Larger objects are split into parts above the SPI. The smallest blob is
+    empty."""
     swap_carries_rows: bool
     """`swap_ref(rows=...)` costs about one write, not one per row. When false the commit loop writes
     prepared objects early and in parallel instead."""
@@ -112,7 +127,9 @@ class Backend(Protocol):
     linearizable), although no emulator shows the difference.
 
     All methods may be called concurrently from one event loop. Cancellation of a call that writes
-    leaves its outcome unknown to the caller, never half-applied.
+    leaves its outcome unknown to the caller, never half-applied (`write` and `delete` of several rows,
+    which are not atomic, may be applied in part). An empty sequence of keys or rows is answered without
+    asking the database. `BadInput` and `TooLarge` are raised before anything is sent.
     """
 
     @property
@@ -121,11 +138,19 @@ class Backend(Protocol):
         ...
 
     async def setup(self) -> None:
-        """Create what must exist (tables, files). Idempotent, safe to race with other processes."""
+        """Create what must exist (tables, files). Idempotent, safe to race with other processes.
+
+        A place that holds something else is refused untouched (`Misconfigured`), one that a newer
+        version laid out as well (`NewerFormat`). On a store that was never set up every other method
+        raises `Misconfigured`.
+        """
         ...
 
     async def close(self) -> None:
-        """Release connections and threads. Later calls raise `Unavailable`."""
+        """Release connections and threads, after the writes that already run.
+
+        Later calls raise `Unavailable`; closing again does nothing.
+        """
         ...
 
     # --- objects -------------------------------------------------------------------------------
@@ -135,7 +160,7 @@ class Backend(Protocol):
         ...
 
     async def write(self, rows: Sequence[Row]) -> None:
-        """Write immutable rows under new keys.
+        """Write immutable rows under new keys. Their tokens are empty.
 
         Not atomic: after an error any subset may exist. A key that already exists is left alone
         (ids are unique, so it can only be this same row, written before an unknown outcome).
@@ -147,11 +172,15 @@ class Backend(Protocol):
         ...
 
     async def swap(self, row: Row, expected_token: str) -> bool:
-        """Replace blob, token and created-at if the row exists and its token equals `expected_token`."""
+        """Replace blob, token and created-at if the row exists and its token equals `expected_token`.
+
+        Neither token is empty: an immutable row cannot be swapped. Repeating a swap that was applied
+        is a lost race, provided that the tokens differ.
+        """
         ...
 
     async def delete_if(self, key: ObjKey, expected_token: str) -> bool:
-        """Delete if the row exists and its token equals `expected_token`."""
+        """Delete if the row exists and its token equals `expected_token`, which is not empty."""
         ...
 
     async def delete(self, keys: Sequence[ObjKey]) -> None:
@@ -161,7 +190,8 @@ class Backend(Protocol):
     async def scan(self, *, after: ObjKey | None, limit: int) -> list[RowHead]:
         """Up to `limit` row heads of the whole store in key order, after `after`. An empty list is the end.
 
-        A row that exists during the whole scan is returned; one that comes or goes may be.
+        `limit` is positive; a page may be shorter and not the last. `after` is any key that could exist. A
+        row that exists during the whole scan is returned; one that comes or goes may be.
         """
         ...
 
@@ -182,9 +212,11 @@ class Backend(Protocol):
     async def swap_ref(self, expected: Reference, updated: Reference, rows: Sequence[Row] = ()) -> bool:
         """Move a reference if its head and generation still equal those of `expected`.
 
-        `rows` are immutable rows that must be readable, by everyone, no later than the moved
-        reference is. When the swap is lost (`False`) they may or may not exist. Repeating the same
-        call after an unknown outcome is allowed.
+        All fields of `updated` are stored; its key is that of `expected`. `False` also when there is
+        no such reference. `rows` are immutable rows that must be readable, by everyone, no later than
+        the moved reference is. When the swap is lost (`False`) they may or may not exist. Repeating the
+        same call after an unknown outcome is allowed; after success it is a lost race, provided that
+        head or generation changed.
         """
         ...
 
@@ -197,8 +229,10 @@ class Backend(Protocol):
 
         An optimisation for contended references: while one holds, other holders wait, so their
         swaps are not prepared in vain. It is never needed for correctness, excludes nobody who does not
-        ask, and ends by itself when the holder dies. `head_type` is the type of the head's object,
-        so that its row can come along in the same round trip.
+        ask, and ends by itself when the holder dies or stops answering. `head_type` is the type of the
+        head's object, so that its row can come along in the same round trip. Entering raises
+        `Unavailable` when the turn does not come within the backend's bound; leaving, also by an error
+        or a cancellation, ends the turn.
         """
         ...
 
@@ -213,11 +247,14 @@ class HeldRef(Protocol):
 
     @property
     def head_row(self) -> Row | None:
-        """The head's own row, when the backend read it in the same round trip."""
+        """The head's own row, when the backend read it in the same round trip and it exists."""
         ...
 
     async def swap(self, updated: Reference, rows: Sequence[Row] = ()) -> bool:
-        """As `Backend.swap_ref` from `current`. At most once per turn."""
+        """As `Backend.swap_ref` from `current`. At most once per turn: a second call is `BadInput`.
+
+        `False` when there is no `current`. After the turn ended: `Unavailable`.
+        """
         ...
 
 

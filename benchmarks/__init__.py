@@ -1,0 +1,1 @@
+"""Measurements of what this project promises; see README.md in this folder."""

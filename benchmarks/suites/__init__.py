@@ -1,0 +1,1 @@
+"""One module per suite, found by its name; `benchmarks.measure` says what a suite is."""

@@ -1,0 +1,16 @@
+"""HTTP at its edge: plain ASGI, typed by msgspec structs, described by what is served.
+
+Read in this order:
+
+- `messages.py`     what a handler gets and gives
+- `router.py`       `Route`, and dispatch from method and raw path
+- `errors.py`       the one map from our error tree to HTTP
+- `decode.py`, `percent.py`   bodies, query strings and path segments into values
+- `middleware/`     telemetry, errors, limits
+- `openapi.py`      OpenAPI 3.1, generated from the routes
+- `app.py`          all of it as one ASGI application
+- `health.py`, `metrics.py`, `operator.py`   the operations every service has
+
+A maintainer must not break: an endpoint parses, calls one operation, encodes. No error becomes a status
+anywhere but in `errors.py`.
+"""

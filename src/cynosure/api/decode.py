@@ -1,0 +1,120 @@
+"""Bodies and query strings into the structs a route declares.
+
+A maintainer must not break: whatever the client sends ends in a value of the declared type or in a
+4xx that names the field; no decoder error passes.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+from msgspec.inspect import CollectionType, UnionType
+
+from cynosure.api.asgi import Receive, Scope
+from cynosure.api.errors import ClientGone, UnsupportedMediaType
+from cynosure.api.percent import decode_query
+from cynosure.common.errors import BadInput
+
+_FIELD = re.compile(r"^(?P<what>.*) - at `\$?\.?(?P<field>.*)`$", re.DOTALL)
+
+
+async def read_body(receive: Receive) -> bytes:
+    """The whole body. Size and time are limited by the limits middleware, through `receive`."""
+    message = await receive()
+    if message["type"] == "http.request" and not message.get("more_body", False):
+        body: bytes = message.get("body", b"")
+        return body
+    chunks: list[bytes] = []
+    while message["type"] == "http.request":
+        chunks.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(chunks)
+        message = await receive()
+    raise ClientGone("The client closed the connection before the body was complete")
+
+
+class BodyDecoder:
+    """JSON bodies into one type."""
+
+    def __init__(self, body_type: Any) -> None:
+        self._decode = msgspec.json.Decoder(body_type).decode
+
+    async def read(self, scope: Scope, receive: Receive) -> Any:
+        """Read and decode the body of this request."""
+        _require_json(scope)
+        body = await read_body(receive)
+        try:
+            return self._decode(body)
+        except msgspec.ValidationError as error:
+            raise _bad_field(error, "body") from error
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            if not body:
+                raise BadInput("The body is empty", field="body", fix="Send a JSON body.") from error
+            raise BadInput(
+                "The body is not valid JSON", field="body", fix="Send valid JSON in UTF-8.", reason=str(error)
+            ) from error
+
+
+class QueryDecoder:
+    """Query strings into one struct. Unknown names are ignored, as HTTP clients add their own."""
+
+    def __init__(self, query_type: type[msgspec.Struct]) -> None:
+        self._type = query_type
+        info = msgspec.inspect.type_info(query_type)
+        fields = info.fields if isinstance(info, msgspec.inspect.StructType) else ()
+        self._is_list = {field.encode_name: _is_collection(field.type) for field in fields}
+
+    def decode(self, raw: bytes) -> Any:
+        """Decode a raw query string."""
+        values: dict[str, Any] = {}
+        for name, value in decode_query(raw) if raw else ():
+            is_list = self._is_list.get(name)
+            if is_list:
+                values.setdefault(name, []).append(value)
+            elif is_list is not None:
+                if name in values:
+                    raise BadInput(
+                        "A query parameter is given more than once",
+                        field=name,
+                        fix="Give it once.",
+                    )
+                values[name] = value
+        try:
+            return msgspec.convert(values, self._type, strict=False)
+        except msgspec.ValidationError as error:
+            raise _bad_field(error, "query") from error
+
+
+def _is_collection(field_type: msgspec.inspect.Type) -> bool:
+    if isinstance(field_type, UnionType):
+        return any(isinstance(member, CollectionType) for member in field_type.types)
+    return isinstance(field_type, CollectionType)
+
+
+def _require_json(scope: Scope) -> None:
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            if value == b"application/json":
+                return
+            media_type = value.split(b";", 1)[0].strip().lower()
+            if media_type == b"application/json" or media_type.endswith(b"+json"):
+                return
+            raise UnsupportedMediaType(
+                "The body's media type is not JSON",
+                fix="Send JSON with Content-Type: application/json.",
+                content_type=value.decode("latin-1"),
+            )
+    raise UnsupportedMediaType(
+        "The request has no Content-Type", fix="Send JSON with Content-Type: application/json."
+    )
+
+
+def _bad_field(error: msgspec.ValidationError, whole: str) -> BadInput:
+    match = _FIELD.match(str(error))
+    what, field = (match["what"], match["field"] or whole) if match else (str(error), whole)
+    return BadInput(
+        f"The {whole} does not have the expected shape",
+        field=field,
+        fix="Correct this field; the shapes are in /openapi.json.",
+        reason=what,
+    )

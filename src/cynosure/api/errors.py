@@ -1,0 +1,130 @@
+"""The one map from our error tree to HTTP: status, Iceberg error type, retry advice.
+
+A maintainer must not break: `OutcomeUnknown` is 504 `CommitStateUnknownException` and nothing else
+(an Iceberg client then keeps its files), and only what certainly applied nothing may be 409, 429 or
+503, because clients retry those. A test walks the whole tree and fails when a type is not listed.
+"""
+
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from cynosure.api.messages import Response
+from cynosure.client.errors import RequestRefused, ServerFailed
+from cynosure.common import errors as tree
+
+
+class MethodNotAllowed(tree.CynosureError):
+    """The path exists, but not with this method."""
+
+    def __init__(self, message: str, *, allow: tuple[str, ...], fix: str) -> None:
+        super().__init__(message, fix=fix, allow=allow)
+        self.allow = allow
+
+
+class UnsupportedMediaType(tree.CynosureError):
+    """The body is not of the media type this operation reads."""
+
+
+class SlowRequest(tree.CynosureError):
+    """The body did not arrive in time. Nothing was applied."""
+
+
+class ClientGone(tree.CynosureError):
+    """The client closed the connection before its request was complete. Nothing was applied."""
+
+
+class Answer(NamedTuple):
+    """How one type of error is answered."""
+
+    status: int
+    type: str
+    retry_after_s: int | None = None
+
+
+_INTERNAL: Final = Answer(500, "InternalServerError")
+
+ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
+    tree.CynosureError: _INTERNAL,
+    tree.BadInput: Answer(400, "BadRequestException"),
+    tree.BadPageToken: Answer(400, "BadRequestException"),
+    tree.TooLarge: Answer(413, "PayloadTooLargeException"),
+    tree.Expired: Answer(410, "ExpiredException"),
+    tree.NotFound: Answer(404, "NotFoundException"),
+    tree.AlreadyExists: Answer(409, "AlreadyExistsException"),
+    tree.Conflict: Answer(409, "CommitFailedException"),
+    tree.Unavailable: Answer(503, "ServiceUnavailableException", retry_after_s=1),
+    tree.Contended: Answer(503, "ServiceUnavailableException", retry_after_s=1),
+    tree.LeaseLost: Answer(503, "ServiceUnavailableException", retry_after_s=2),
+    tree.ClockFault: Answer(503, "ServiceUnavailableException", retry_after_s=5),
+    tree.OutcomeUnknown: Answer(504, "CommitStateUnknownException"),
+    tree.Damaged: _INTERNAL,
+    tree.MissingObject: _INTERNAL,
+    tree.CorruptObject: _INTERNAL,
+    tree.NewerFormat: _INTERNAL,
+    tree.UnknownType: _INTERNAL,
+    tree.Misconfigured: _INTERNAL,
+    MethodNotAllowed: Answer(405, "MethodNotAllowedException"),
+    UnsupportedMediaType: Answer(415, "UnsupportedMediaTypeException"),
+    SlowRequest: Answer(408, "RequestTimeoutException"),
+    ClientGone: Answer(400, "BadRequestException"),
+    # Our own call to another server went wrong in a way that is not this client's doing.
+    RequestRefused: _INTERNAL,
+    ServerFailed: Answer(502, "BadGatewayException"),
+}
+
+AS_ANCESTOR: Final[frozenset[type[tree.CynosureError]]] = frozenset()
+"""Types that are answered as their nearest listed ancestor, on purpose. Everything else is in `ANSWERS`."""
+
+
+class ErrorModel(Struct, frozen=True):
+    """The error of the Iceberg REST protocol."""
+
+    message: str
+    type: str
+    code: int
+
+
+class ErrorEnvelope(Struct, frozen=True):
+    """The body of every answer with a status of 400 or above."""
+
+    error: ErrorModel
+
+
+def get_answer(error_type: type[BaseException]) -> Answer:
+    """The answer to a type of error; that of its nearest listed ancestor, 500 for strangers."""
+    for ancestor in error_type.__mro__:
+        if (answer := ANSWERS.get(ancestor)) is not None:
+            return answer
+    return _INTERNAL
+
+
+def describe(error: tree.CynosureError, answer: Answer, request_id: str) -> str:
+    """The text a client reads: what and how to fix it.
+
+    What varies is told only where it is the client's own input (4xx). Details of a 5xx name our
+    insides; they are in the log, under the request id.
+    """
+    if answer.status < 500:
+        return str(error)
+    text = f"{error.message}. {error.fix}" if error.fix else error.message
+    return f"{text} (request {request_id})" if request_id else text
+
+
+def to_response(error: Exception, request_id: str) -> Response:
+    """The envelope for an error of our tree, or a 500 without insides for any other."""
+    answer = get_answer(type(error))
+    if isinstance(error, tree.CynosureError):
+        message = describe(error, answer, request_id)
+    else:
+        message = f"The server failed in an unexpected way. Report request id {request_id or 'unknown'}"
+    headers: list[tuple[bytes, bytes]] = []
+    if answer.retry_after_s is not None:
+        headers.append((b"retry-after", b"%d" % answer.retry_after_s))
+    if isinstance(error, MethodNotAllowed):
+        headers.append((b"allow", ", ".join(error.allow).encode("ascii")))
+    if isinstance(error, (SlowRequest, tree.TooLarge)):
+        # The rest of the body is still on its way; reading it on would let the client go on sending.
+        headers.append((b"connection", b"close"))
+    envelope = ErrorEnvelope(ErrorModel(message, answer.type, answer.status))
+    return Response.json(envelope, status=answer.status, headers=headers)

@@ -1,0 +1,197 @@
+"""Routes, and the dispatch from method and raw path to a handler.
+
+Dispatch walks one trie node per path segment and never goes back: the choices that a literal segment
+and a parameter at the same place leave open (`/v1/config` beside `/v1/{prefix}/namespaces`, with a
+catalog that is called `config`) are merged when the router is built.
+
+A maintainer must not break: matching uses ASGI's `raw_path`, split before decoding, so `%2F` inside
+a name stays inside its segment.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from cynosure.api import asgi
+from cynosure.api.asgi import Receive, Scope, Send
+from cynosure.api.decode import BodyDecoder, QueryDecoder
+from cynosure.api.errors import MethodNotAllowed
+from cynosure.api.messages import Request, Response
+from cynosure.api.percent import decode_segment
+from cynosure.common.errors import BadInput, NotFound
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+_MAX_RECENT = 4096
+"""Paths whose match is remembered; a few tables are hot and each costs several decoded segments."""
+_MAX_RECENT_PATH_BYTES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One operation of the API: where it is, what it reads and what it answers."""
+
+    method: str
+    path: str
+    """Literal segments and `{parameters}`, each filling a whole segment."""
+    handler: Handler
+    operation_id: str = field(kw_only=True)
+    """Names the operation in OpenAPI, logs and metrics. Unique in a router."""
+    summary: str = field(kw_only=True, default="")
+    tags: tuple[str, ...] = field(kw_only=True, default=())
+    request: Any = field(kw_only=True, default=None)
+    """Type of the JSON body, decoded into `Request.body`; `None` leaves the body unread."""
+    query: type[Struct] | None = field(kw_only=True, default=None)
+    """Struct of the query parameters, decoded into `Request.query`."""
+    responses: Mapping[int, Any] = field(kw_only=True, default_factory=dict)
+    """Type of the JSON body by status; `None` for an answer without body. Errors need no entry."""
+
+    def list_params(self) -> list[str]:
+        """Names of the path parameters, in their order."""
+        return [part[1:-1] for part in self.path.split("/") if _is_param(part)]
+
+
+class _Endpoint:
+    """A route with everything that can be computed before the first request."""
+
+    __slots__ = ("body", "handler", "operation_id", "params", "query", "route")
+
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        self.handler = route.handler
+        self.operation_id = route.operation_id
+        self.body = None if route.request is None else BodyDecoder(route.request)
+        self.query = None if route.query is None else QueryDecoder(route.query)
+        parts = route.path.split("/")
+        self.params = tuple((at, part[1:-1]) for at, part in enumerate(parts) if _is_param(part))
+
+
+_Match: TypeAlias = tuple[_Endpoint, Mapping[str, str]]
+
+
+class _Node:
+    __slots__ = ("endpoints", "literals", "param")
+
+    def __init__(self) -> None:
+        self.literals: dict[bytes, _Node] = {}
+        self.param: _Node | None = None
+        self.endpoints: dict[str, _Endpoint] = {}
+
+
+class Router:
+    """An ASGI application that answers the given routes. Errors pass to the middleware around it."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self.routes = tuple(routes)
+        root = _Node()
+        for route in self.routes:
+            _insert(root, route)
+        ids = [route.operation_id for route in self.routes]
+        if repeated := {name for name in ids if ids.count(name) > 1}:
+            raise ValueError(f"Operation ids must be unique: {sorted(repeated)}")
+        self._root = _merged(root, None)
+        self._recent: dict[tuple[str, bytes], _Match] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        endpoint, params = self._match(scope["method"], scope["raw_path"])
+        scope[asgi.OPERATION] = endpoint.operation_id
+        request = Request(scope, receive, params)
+        if endpoint.query is not None:
+            request.query = endpoint.query.decode(scope["query_string"])
+        if endpoint.body is not None:
+            request.body = await endpoint.body.read(scope, receive)
+        response = await endpoint.handler(request)
+        await response.send(scope, send)
+
+    def _match(self, method: str, raw_path: bytes) -> _Match:
+        key = (method, raw_path)
+        found = self._recent.get(key)
+        if found is None:
+            found = self._find(method, raw_path)
+            if len(raw_path) <= _MAX_RECENT_PATH_BYTES:
+                if len(self._recent) >= _MAX_RECENT:
+                    self._recent.clear()
+                self._recent[key] = found
+        return found
+
+    def _find(self, method: str, raw_path: bytes) -> _Match:
+        segments = raw_path.split(b"/")
+        node: _Node | None = self._root
+        for segment in segments:
+            node = _step(node, segment)
+            if node is None:
+                break
+        if node is None or not node.endpoints:
+            raise NotFound("No operation has this path", fix="See /openapi.json for the paths served here.")
+        endpoint = node.endpoints.get(method)
+        if endpoint is None:
+            raise MethodNotAllowed(
+                "The path exists, but not with this method",
+                allow=tuple(sorted(node.endpoints)),
+                fix="Use one of the allowed methods.",
+            )
+        params = {name: decode_segment(segments[at]) for at, name in endpoint.params}
+        return endpoint, MappingProxyType(params)
+
+
+def _is_param(part: str) -> bool:
+    return part.startswith("{") and part.endswith("}")
+
+
+def _step(node: "_Node | None", segment: bytes) -> "_Node | None":
+    if node is None:
+        return None
+    if (literal := node.literals.get(segment)) is not None:
+        return literal
+    if b"%" in segment and node.literals:
+        # RFC 3986: %63onfig is config.
+        try:
+            spelled_out = decode_segment(segment).encode()
+        except BadInput:
+            if node.param is None:
+                return None
+            raise
+        if (literal := node.literals.get(spelled_out)) is not None:
+            return literal
+    return node.param if segment else None
+
+
+def _insert(root: _Node, route: Route) -> None:
+    if not route.path.startswith("/"):
+        raise ValueError(f"A path starts with a slash: {route.path}")
+    node = root
+    for part in route.path.split("/"):
+        if _is_param(part):
+            node.param = node.param or _Node()
+            node = node.param
+        elif "{" in part or "}" in part:
+            raise ValueError(f"A parameter fills a whole segment: {route.path}")
+        else:
+            node = node.literals.setdefault(part.encode(), _Node())
+    if route.method in node.endpoints:
+        raise ValueError(f"Two routes answer {route.method} {route.path}")
+    node.endpoints[route.method] = _Endpoint(route)
+
+
+def _merged(node: _Node | None, fallback: _Node | None) -> _Node:
+    """`node` with everything of `fallback` below it that it does not define itself."""
+    result = _Node()
+    layers = [layer for layer in (fallback, node) if layer is not None]
+    for layer in layers:
+        if "GET" in layer.endpoints:
+            # Per layer, before merging: the HEAD of a literal path is its own GET's, not the parameter's.
+            result.endpoints["HEAD"] = layer.endpoints["GET"]
+        result.endpoints.update(layer.endpoints)
+    params = [layer.param for layer in layers if layer.param is not None]
+    if params:
+        result.param = _merged(params[-1], params[0] if len(params) > 1 else None)
+    for name in dict.fromkeys(name for layer in layers for name in layer.literals):
+        found = [layer.literals[name] for layer in layers if name in layer.literals]
+        own = found[-1]
+        below = found[0] if len(found) > 1 else None
+        result.literals[name] = _merged(own, _merged(below, result.param) if below else result.param)
+    return result

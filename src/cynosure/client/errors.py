@@ -1,0 +1,108 @@
+"""Error envelopes and failed commands back into our error tree.
+
+A maintainer must not break: for a request that may have changed something, every answer that does
+not say what happened (500, 502, 504) is `OutcomeUnknown`.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from cynosure.common import errors as tree
+from cynosure.common.progress import Failed
+
+
+class RequestRefused(tree.CynosureError):
+    """A server refused with a status that has no other place in our tree."""
+
+
+class ServerFailed(tree.CynosureError):
+    """A server failed on a request that changes nothing."""
+
+
+class _Error(Struct):
+    message: str = ""
+    type: str = ""
+
+
+class _Envelope(Struct):
+    error: _Error
+
+
+_BY_TYPE: Final[dict[str, type[tree.CynosureError]]] = {
+    "AlreadyExistsException": tree.AlreadyExists,
+    "BadRequestException": tree.BadInput,
+    "CommitFailedException": tree.Conflict,
+    "CommitStateUnknownException": tree.OutcomeUnknown,
+    "ExpiredException": tree.Expired,
+    "PayloadTooLargeException": tree.TooLarge,
+    "RequestTimeoutException": tree.Unavailable,
+    "ServiceUnavailableException": tree.Unavailable,
+    "SlowDownException": tree.Unavailable,
+}
+_BY_STATUS: Final[dict[int, type[tree.CynosureError]]] = {
+    400: tree.BadInput,
+    404: tree.NotFound,
+    408: tree.Unavailable,
+    409: tree.Conflict,
+    410: tree.Expired,
+    413: tree.TooLarge,
+    429: tree.Unavailable,
+    503: tree.Unavailable,
+}
+_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+
+
+def to_error(status: int, body: bytes, *, is_read: bool, request_id: str) -> tree.CynosureError:
+    """The error that an answer with a status of 400 or above stands for."""
+    message, type_name = _read_envelope(body)
+    found = _BY_TYPE.get(type_name) or _BY_STATUS.get(status)
+    if found is None and status >= 500:
+        found = ServerFailed if is_read else tree.OutcomeUnknown
+    elif found is None:
+        found = RequestRefused
+    text = message.rstrip(".") or f"The server answered {status} without saying why"
+    details: dict[str, Any] = {"status": status, "type": type_name, "request_id": request_id}
+    details = {name: value for name, value in details.items() if value}
+    # The server has already put its fix into the message.
+    return _make(found, text, "", details)
+
+
+def from_failed(failed: Failed) -> tree.CynosureError:
+    """The error that a command on the other side of the operator socket failed with."""
+    by_name = {error_type.__name__: error_type for error_type in _walk(tree.CynosureError)}
+    found = by_name.get(failed.error)
+    if found is None:
+        return ServerFailed(
+            failed.message,
+            fix=failed.fix or "Look for the reason in the server's log.",
+            error=failed.error,
+            **failed.details,
+        )
+    return _make(found, failed.message, failed.fix, dict(failed.details))
+
+
+def _make(
+    error_type: type[tree.CynosureError], message: str, fix: str, details: dict[str, Any]
+) -> tree.CynosureError:
+    if issubclass(error_type, tree.BadInput):
+        return error_type(message, field=str(details.pop("field", "request")), fix=fix, **details)
+    try:
+        return error_type(message, fix=fix, **details)
+    except TypeError:
+        # A type with a constructor of its own; its nearest ordinary ancestor carries the same meaning.
+        return _make(error_type.__mro__[1], message, fix, details)
+
+
+def _read_envelope(body: bytes) -> tuple[str, str]:
+    try:
+        error = _decode_envelope(body).error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # A proxy's page, or nothing: its text is not ours to repeat.
+        return "", ""
+    return error.message, error.type
+
+
+def _walk(error_type: type[tree.CynosureError]) -> list[type[tree.CynosureError]]:
+    return [error_type, *(found for child in error_type.__subclasses__() for found in _walk(child))]

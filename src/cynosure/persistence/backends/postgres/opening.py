@@ -1,0 +1,24 @@
+"""The entry point, which must work where the driver is not installed: then it says how to install it."""
+
+from collections.abc import Mapping
+
+from cynosure.common.errors import Misconfigured
+from cynosure.persistence.backends.postgres.address import read_address
+from cynosure.persistence.spi import Backend
+
+
+def open_backend(url: str, options: Mapping[str, str]) -> Backend:
+    """`postgresql://user:password@host:port/database?schema=NAME`; options are in `address.py`."""
+    address = read_address(url, options)
+    try:
+        from cynosure.persistence.backends.postgres.backend import (  # noqa: PLC0415 - see above
+            PostgresBackend,
+        )
+    except ModuleNotFoundError as error:
+        if error.name != "asyncpg":
+            raise
+        raise Misconfigured(
+            "The driver for PostgreSQL is not installed",
+            fix="Install it: pip install 'cynosure[postgres]'",
+        ) from error
+    return PostgresBackend(address)

@@ -1,0 +1,173 @@
+"""The one thread that writes to the file, and the groups in which it does.
+
+SQLite has one writer at a time and pays one disk flush per transaction. So all writes that wait when
+the lock is had become one transaction, whoever asked for them: sixteen writers on sixteen references cost
+one flush, not sixteen.
+
+A maintainer must not break: one caller's failure never touches another's write. When anything in a group
+fails, the group is rolled back and each of its writes runs again in a transaction of its own.
+"""
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+from cynosure.persistence.backends.sqlite.connection import begin_write
+from cynosure.persistence.backends.sqlite.faults import is_refused_commit, translate, translate_commit
+
+GROUP_SIZE: Final = 128
+"""Most writes in one transaction, so that the first of them does not wait for a crowd."""
+
+T = TypeVar("T")
+
+
+class _Write(NamedTuple):
+    run: Callable[[sqlite3.Connection], Any]
+    outcome: "asyncio.Future[Any]"
+
+
+class _Outcome(NamedTuple):
+    write: _Write
+    value: Any
+    error: Exception | None
+
+
+class Writer:
+    """Runs writes in the order of their arrival."""
+
+    def __init__(
+        self, path: Path, open_connection: Callable[[], sqlite3.Connection], busy_timeout_s: float
+    ) -> None:
+        self._path = path
+        self._open_connection = open_connection
+        self._busy_timeout_s = busy_timeout_s
+        self._waiting: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._is_ending = False
+
+    async def run(self, write: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `write` in a transaction that may hold other callers' writes as well; return after COMMIT."""
+        if self._thread is None:
+            # A daemon: a process that is ended without `close` must not hang on it.
+            self._thread = threading.Thread(target=self._serve, name="cynosure-sqlite-writer", daemon=True)
+            self._thread.start()
+        outcome: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting.put(_Write(write, outcome))
+        return await outcome
+
+    async def close(self) -> None:
+        """Finish what waits, then end the thread."""
+        if self._thread is not None:
+            self._waiting.put(None)
+            await asyncio.to_thread(self._thread.join)
+
+    # --- on the writer thread --------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        while not self._is_ending:
+            first = self._waiting.get()
+            if first is None:
+                break
+            _deliver(self._run_group(first))
+        if self._connection is not None:
+            self._connection.close()
+
+    def _run_group(self, first: _Write) -> list[_Outcome]:
+        try:
+            connection = self._begin()
+        except Exception as error:  # the outermost place of this thread, which must live on
+            # All that wait have waited for the same lock; giving each its own bound helps nobody.
+            return _fail([first, *self._take_waiting()], error)
+        # Only now: what arrived while another process had the lock joins in.
+        group = [write for write in (first, *self._take_waiting()) if not write.outcome.cancelled()]
+        try:
+            return self._attempt(connection, group)
+        except Exception as error:  # of any kind: it is one caller's, not the group's
+            if len(group) == 1:
+                return _fail(group, error)
+        return [outcome for write in group for outcome in self._run_alone(write)]
+
+    def _run_alone(self, write: _Write) -> list[_Outcome]:
+        try:
+            return self._attempt(self._begin(), [write])
+        except Exception as error:  # as above
+            return _fail([write], error)
+
+    def _attempt(self, connection: sqlite3.Connection, group: Sequence[_Write]) -> list[_Outcome]:
+        """Run and commit. An exception means that nothing was applied."""
+        try:
+            done = [_Outcome(write, write.run(connection), None) for write in group]
+        except sqlite3.Error as error:
+            self._abandon_transaction()
+            raise translate(error, self._path) from error
+        except BaseException:
+            self._abandon_transaction()
+            raise
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._abandon_transaction()
+            translated = translate_commit(error, self._path)
+            translated.__cause__ = error
+            if is_refused_commit(error):
+                raise translated from error
+            return _fail(group, translated)
+        return done
+
+    def _begin(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._open_connection()
+        try:
+            begin_write(self._connection, self._busy_timeout_s)
+        except sqlite3.Error as error:
+            raise translate(error, self._path) from error
+        return self._connection
+
+    def _abandon_transaction(self) -> None:
+        # Closing rolls back, and the next write begins on a connection that no error has touched.
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _take_waiting(self) -> list[_Write]:
+        taken: list[_Write] = []
+        while len(taken) < GROUP_SIZE - 1:
+            try:
+                write = self._waiting.get_nowait()
+            except queue.Empty:
+                break
+            if write is None:
+                self._is_ending = True
+                break
+            taken.append(write)
+        return taken
+
+
+def _fail(group: Sequence[_Write], error: Exception) -> list[_Outcome]:
+    return [_Outcome(write, None, error) for write in group]
+
+
+def _deliver(outcomes: Sequence[_Outcome]) -> None:
+    if not outcomes:
+        return
+    try:
+        # One wake-up of the loop for the whole group.
+        outcomes[0].write.outcome.get_loop().call_soon_threadsafe(_resolve, outcomes)
+    except RuntimeError:
+        # The loop is gone, and with it everyone who could hear the answer.
+        return
+
+
+def _resolve(outcomes: Sequence[_Outcome]) -> None:
+    for write, value, error in outcomes:
+        if write.outcome.done():
+            continue
+        if error is None:
+            write.outcome.set_result(value)
+        else:
+            write.outcome.set_exception(error)

@@ -1,0 +1,141 @@
+"""What a commit object holds.
+
+A commit is the whole state of one reference (its indexes and recent idempotency keys) and the list of
+requests it contains; that list is the change feed and the source of the audit.
+
+Must not break: `sequence` grows by exactly one along the chain and `parents` lists the nearest
+ancestors newest first, so a commit can be looked for in the chain without reading all of it.
+"""
+
+from typing import Literal
+
+import msgspec
+from msgspec import Raw
+
+from cynosure.persistence.index import Index
+from cynosure.persistence.objects import ObjectType, Stored, StructCodec
+from cynosure.persistence.spi import ObjId
+
+PARENTS_KEPT = 16
+
+NO_COMMIT = ObjId(0)
+"""Head of a reference nobody has committed to yet: the empty state, which is no object."""
+
+Holds = Literal["objects", "bytes"]
+"""Whether an index's values are packed `ObjRef`s, which garbage collection follows, or plain bytes."""
+
+
+class StoredIndex(Stored, frozen=True):
+    """An index inside a commit."""
+
+    holds: Holds
+    data: bytes
+    """Embedded form of the index: root node and buffer."""
+
+
+class KeyBucket(Stored, frozen=True):
+    """Idempotency keys recorded in one span of time; expires as a whole (`recent_keys.py`)."""
+
+    start_us: int
+    data: bytes
+
+
+class Change(Stored, frozen=True):
+    """One typed change, for the change feed."""
+
+    kind: str
+    index: str
+    key: bytes
+    before: bytes | None = None
+    after: bytes | None = None
+    detail: Raw = Raw(b"\xc0")
+    """Msgpack; what it means depends on `kind`."""
+
+
+class RequestRecord(Stored, frozen=True):
+    """One request as it was committed."""
+
+    principal: str
+    operation: str
+    request_id: str = ""
+    key_hash: str = ""
+    """Hash of the Idempotency-Key; empty without one."""
+    changes: tuple[Change, ...] = ()
+
+
+class CommitRecord(Stored, frozen=True):
+    """The stored form of a commit."""
+
+    sequence: int
+    time_us: int
+    """Never earlier than the parent's, whatever the clocks say."""
+    parents: tuple[ObjId, ...]
+    indexes: dict[str, StoredIndex]
+    keys: tuple[KeyBucket, ...] = ()
+    requests: tuple[RequestRecord, ...] = ()
+
+
+class Commit:
+    """A commit in memory: the record, with indexes decoded when first asked for."""
+
+    __slots__ = ("_buckets", "_indexes", "record")
+
+    def __init__(
+        self,
+        record: CommitRecord,
+        indexes: dict[str, Index] | None = None,
+        buckets: dict[int, Index] | None = None,
+    ) -> None:
+        self.record = record
+        self._indexes: dict[str, Index] = indexes or {}
+        self._buckets: dict[int, Index] = buckets or {}
+
+    def index(self, name: str) -> Index:
+        """The index of this name; an index that was never written is empty."""
+        index = self._indexes.get(name)
+        if index is None:
+            stored = self.record.indexes.get(name)
+            index = Index.decode(stored.data) if stored is not None else Index.EMPTY
+            self._indexes[name] = index
+        return index
+
+    def bucket(self, bucket: KeyBucket) -> Index:
+        """The keys of one bucket of this commit."""
+        index = self._buckets.get(bucket.start_us)
+        if index is None:
+            index = self._buckets[bucket.start_us] = Index.decode(bucket.data)
+        return index
+
+
+class _CommitCodec:
+    def __init__(self, version: int) -> None:
+        self._records = StructCodec(CommitRecord, version)
+
+    def encode(self, value: Commit) -> bytes:
+        return self._records.encode(value.record)
+
+    def decode(self, payload: bytes, version: int) -> Commit:
+        return Commit(self._records.decode(payload, version))
+
+    def weigh(self, value: Commit, payload_bytes: int) -> int:
+        # The record plus its decoded indexes: their roots and buffers decode to about three times
+        # their bytes.
+        return 2_000 + 4 * payload_bytes
+
+
+COMMIT: ObjectType[Commit] = ObjectType(
+    name="commit",
+    codec=_CommitCodec(1),
+    is_compressed=False,  # Index bytes are compressed already.
+    # No refs: its ancestors may be collected before it, and its indexes are walked by the collector.
+)
+
+
+def empty_commit() -> Commit:
+    """What `NO_COMMIT` stands for."""
+    return Commit(CommitRecord(sequence=0, time_us=0, parents=(), indexes={}))
+
+
+def raw_detail(value: object) -> Raw:
+    """Encode the detail of a `Change`."""
+    return Raw(msgspec.msgpack.encode(value))

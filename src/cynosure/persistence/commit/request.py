@@ -1,0 +1,68 @@
+"""A change to a reference, as an operation asks for it, and what comes of it."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from cynosure.persistence.commit.records import Change
+from cynosure.persistence.commit.view import View
+from cynosure.persistence.spi import ObjId, RefKey
+from cynosure.persistence.store import NewObject
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared(Generic[R]):
+    """What a request wants to change, worked out on one state."""
+
+    result: R
+    """Handed to the caller when the change is committed."""
+    changes: Mapping[str, Mapping[bytes, bytes | None]] = field(default_factory=dict)
+    """Per index: new value of a key, or `None` to remove it. None at all: nothing is committed."""
+    objects: Sequence[NewObject] = ()
+    """Immutable objects the new values point to, not written yet."""
+    feed: Sequence[Change] = ()
+    """What the change feed will say."""
+    guards: Mapping[RefKey, ObjId] = field(default_factory=dict)
+    """Heads of *other* references this decision relied on (grants, principals). If one has moved by
+    the commit phase, the request is prepared again, so a revoked right cannot be used in between."""
+
+
+Prepare = Callable[[View], Awaitable[Prepared[R]]]
+"""Works out a change on the state it is given: resolve, authorize, check requirements, apply.
+
+May run several times, also at once with others', so its only effects outside are objects and files
+under fresh ids. Everything it knows of the state must come through the view. An error it raises is
+the request's own refusal and reaches the caller as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[R]):
+    """One change, asked for by one principal."""
+
+    prepare: Prepare[R]
+    principal: str
+    operation: str
+    request_id: str = ""
+    key_hash: str = ""
+    """Hash of the Idempotency-Key, lower-case hexadecimal; empty without one."""
+    is_exclusive: bool = False
+    """Prepared on exactly the state it replaces and committed alone: for changes that depend on the
+    whole state, such as a restore. Holds up the queue while it is prepared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed(Generic[R]):
+    """The request is in the chain (or needed no change: then `commit_id` is the state it saw)."""
+
+    result: R
+    commit_id: ObjId
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyCommitted:
+    """A request with the same idempotency key is in the chain; nothing was applied again."""
+
+    commit_id: ObjId

@@ -1,0 +1,46 @@
+"""What a collection has decided to delete, as a stored object, so that it can go on after a crash.
+
+The object is itself unreachable: the next collection deletes it.
+"""
+
+from collections.abc import Iterator
+
+from pyroaring import BitMap64
+
+from cynosure.persistence.objects import Stored, struct_type
+from cynosure.persistence.spi import CatalogId, ObjId, ObjKey, RealmId
+
+
+class DoomedScope(Stored, frozen=True):
+    """Doomed rows of one type in one scope."""
+
+    realm: RealmId
+    catalog: CatalogId
+    type: str
+    ids: bytes
+    """Serialized 64-bit roaring bitmap."""
+
+
+class Doomed(Stored, frozen=True):
+    """All rows a collection will delete."""
+
+    scopes: tuple[DoomedScope, ...]
+
+    def count(self) -> int:
+        """Number of rows."""
+        return sum(len(BitMap64.deserialize(scope.ids)) for scope in self.scopes)
+
+    def batches(self, rows: int) -> Iterator[list[ObjKey]]:
+        """Keys in a fixed order, `rows` at a time."""
+        batch: list[ObjKey] = []
+        for scope in self.scopes:
+            for obj_id in BitMap64.deserialize(scope.ids):
+                batch.append(ObjKey(scope.realm, scope.catalog, scope.type, ObjId(obj_id)))
+                if len(batch) == rows:
+                    yield batch
+                    batch = []
+        if batch:
+            yield batch
+
+
+DOOMED = struct_type("gc-doomed", Doomed)

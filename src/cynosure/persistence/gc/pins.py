@@ -1,0 +1,67 @@
+"""Pins keep a commit's state alive for a long reader (an export, a long scan) beyond what history keeps.
+
+A pin is a leased, updateable object: whoever holds it renews it, and a crashed holder's pin runs out.
+
+Must not break: a pin may only be set on a commit that is retained at that moment. Garbage collection
+lists pins before it marks, so a pin set later is on something it marks anyway.
+"""
+
+from datetime import timedelta
+
+from cynosure.common.clock import Clock
+from cynosure.common.errors import LeaseLost
+from cynosure.persistence.history.log import state_at_commit
+from cynosure.persistence.history.retained import ensure_retained
+from cynosure.persistence.ids import IdSource
+from cynosure.persistence.objects import Stored, struct_type
+from cynosure.persistence.spi import ObjId
+from cynosure.persistence.store import Store, Versioned
+
+
+class Pin(Stored, frozen=True):
+    """A claim on one commit's state."""
+
+    commit: ObjId
+    owner: str
+    until_us: int
+
+
+PIN = struct_type("pin", Pin, is_mutable=True)
+
+
+async def set_pin(
+    store: Store,
+    *,
+    head: ObjId,
+    commit: ObjId,
+    owner: str,
+    life_s: float,
+    ids: IdSource,
+    clock: Clock,
+    retention: timedelta,
+) -> Versioned[Pin]:
+    """Pin a commit of the retained chain below `head`."""
+    state = await state_at_commit(store, head, commit)
+    ensure_retained(state, clock, retention)
+    pin = Pin(commit=commit, owner=owner, until_us=clock.now_us() + int(life_s * 1_000_000))
+    placed = await store.insert(PIN, ids.next(), pin)
+    if placed is None:
+        raise LeaseLost("Another object has this pin's id", fix="Try again.", commit=commit)
+    return placed
+
+
+async def renew_pin(store: Store, pin: Versioned[Pin], *, life_s: float, clock: Clock) -> Versioned[Pin]:
+    """Extend a pin that has not run out. `LeaseLost` when it has."""
+    now_us = clock.now_us()
+    renewed = None
+    if pin.value.until_us > now_us:
+        value = Pin(commit=pin.value.commit, owner=pin.value.owner, until_us=now_us + int(life_s * 1_000_000))
+        renewed = await store.swap(PIN, pin, value)
+    if renewed is None:
+        raise LeaseLost("The pin ran out", fix="Start again on a current commit.", commit=pin.value.commit)
+    return renewed
+
+
+async def drop_pin(store: Store, pin: Versioned[Pin]) -> None:
+    """Give a pin up. One that ran out and was removed meanwhile is gone already."""
+    await store.delete_if(PIN, pin)

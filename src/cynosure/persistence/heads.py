@@ -1,0 +1,116 @@
+"""Reads of references, linearizable and shared.
+
+A reader may share a database read only if that read *starts after the reader arrived*; joining one
+that is already under way could miss a commit acknowledged in between. So while reads are under way,
+newcomers gather for the next one, and its cost is divided among them.
+
+Must not break: with the default `max_staleness_s=0`, a read never returns a head older than one that
+was acknowledged, by any server, before the read began (docs/invariants.md).
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from cynosure.common.clock import Clock
+from cynosure.common.errors import NotFound
+from cynosure.persistence.spi import Backend, Reference, RefKey
+
+_CONCURRENT_READS = 2
+"""One read under way must not make the next reader wait for its whole round trip; more than two
+would only divide the sharing."""
+
+
+class Heads:
+    """One per process and backend."""
+
+    def __init__(self, backend: Backend, clock: Clock, *, max_staleness_s: float = 0.0) -> None:
+        self._backend = backend
+        self._clock = clock
+        self._max_staleness_s = max_staleness_s
+        self._gathering: dict[RefKey, asyncio.Future[Reference | None]] = {}
+        self._readers: set[asyncio.Task[None]] = set()
+        self._under_way = 0
+        self._recent: dict[RefKey, tuple[float, Reference]] = {}
+        self.reads = 0
+
+    async def find(self, key: RefKey) -> Reference | None:
+        """The reference as the database has it, or `None`."""
+        if self._max_staleness_s:
+            recent = self._recent.get(key)
+            if recent is not None and self._clock.monotonic_s() - recent[0] <= self._max_staleness_s:
+                return recent[1]
+        future = self._gathering.get(key)
+        if future is None:
+            future = self._gathering[key] = asyncio.get_running_loop().create_future()
+            if self._under_way < _CONCURRENT_READS:
+                self._under_way += 1
+                task = asyncio.create_task(self._read_gathered())
+                self._readers.add(task)
+                task.add_done_callback(self._readers.discard)
+        # Shielded: one reader's cancellation must not take the answer from the others.
+        return await asyncio.shield(future)
+
+    async def load(self, key: RefKey) -> Reference:
+        """As `find`, for a reference that must exist."""
+        ref = await self.find(key)
+        if ref is None:
+            raise missing_reference(key)
+        return ref
+
+    async def load_many(self, keys: Iterable[RefKey]) -> list[Reference]:
+        """As `load` for several; they usually share one round trip."""
+        return list(await asyncio.gather(*(self.load(key) for key in keys)))
+
+    def observe(self, ref: Reference) -> None:
+        """Remember a reference this process has just moved (only used with bounded staleness)."""
+        if self._max_staleness_s:
+            self._recent[ref.key] = (self._clock.monotonic_s(), ref)
+
+    async def _read_gathered(self) -> None:
+        try:
+            while self._gathering:
+                await self._read_once()
+        finally:
+            # Counted here, not in the task's callback: between the two a newcomer would see a reader
+            # that reads no more.
+            self._under_way -= 1
+
+    async def _read_once(self) -> None:
+        wanted, self._gathering = self._gathering, {}
+        started_s = self._clock.monotonic_s()
+        self.reads += 1
+        try:
+            refs = await self._backend.fetch_refs(list(wanted))
+        except BaseException as error:
+            for future in wanted.values():
+                if not future.done():
+                    if isinstance(error, asyncio.CancelledError):
+                        future.cancel()
+                    else:
+                        future.set_exception(error)
+                        future.exception()  # Every waiter may be gone; that is not worth a warning.
+            if not isinstance(error, Exception):
+                raise
+            return
+        for future, ref in zip(wanted.values(), refs, strict=True):
+            if ref is not None and self._max_staleness_s:
+                self._remember(started_s, ref)
+            if not future.done():
+                future.set_result(ref)
+
+    def _remember(self, started_s: float, ref: Reference) -> None:
+        # A read that began before a swap of our own may end after it; it must not undo `observe`.
+        recent = self._recent.get(ref.key)
+        if recent is None or started_s > recent[0]:
+            self._recent[ref.key] = (started_s, ref)
+
+
+def missing_reference(key: RefKey) -> NotFound:
+    """The error for a reference that must exist."""
+    return NotFound(
+        "The store has no such reference",
+        fix="Run 'cynosure store init', or check the realm and catalog.",
+        realm=key.realm,
+        catalog=key.catalog,
+        name=key.name,
+    )

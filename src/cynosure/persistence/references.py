@@ -1,0 +1,68 @@
+"""Which references there are, which indexes each holds, and how one begins.
+
+| scope         | reference    | holds                                                            |
+|---------------|--------------|------------------------------------------------------------------|
+| system        | `realms`     | the realms of this store                                         |
+| a realm       | `catalogs`   | catalogs with their allowed and base locations                   |
+| a realm       | `principals` | principals, principal roles, assignments                         |
+| a realm       | `settings`   | settings of the realm                                            |
+| a catalog     | `main`       | namespaces, tables, views, policies and their mappings           |
+| a catalog     | `grants`     | grants: apart, so grant writes do not contend with table commits |
+
+Index names mean the same everywhere: `names` (name to object), `ids` (stable id to name), `locations`
+(location to stable id). An update touches one index, a rename two, a create three.
+
+Must not break: a reference begins at `NO_COMMIT`, the empty state, which is no object. A first commit
+object written before its reference could be collected while nothing points to it.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from cynosure.common.clock import Clock
+from cynosure.persistence.commit.records import NO_COMMIT, Holds
+from cynosure.persistence.spi import (
+    REALM_SCOPE,
+    SYSTEM_REALM,
+    Backend,
+    CatalogId,
+    RealmId,
+    Reference,
+    RefKey,
+)
+
+DEFAULT_REALM = RealmId("default")
+
+_NAMED: Mapping[str, Holds] = MappingProxyType({"names": "objects", "ids": "bytes", "locations": "bytes"})
+
+INDEXES: Mapping[str, Mapping[str, Holds]] = MappingProxyType(
+    {
+        "realms": MappingProxyType({"names": "objects"}),
+        "catalogs": _NAMED,
+        "principals": MappingProxyType({"names": "objects", "ids": "bytes", "assignments": "bytes"}),
+        "settings": MappingProxyType({"names": "objects"}),
+        "main": _NAMED,
+        "grants": MappingProxyType({"grants": "bytes"}),
+    }
+)
+"""Per reference name, its indexes. A later version may add one: it is empty in older commits."""
+
+REALM_REFERENCES = ("catalogs", "principals", "settings")
+CATALOG_REFERENCES = ("main", "grants")
+
+REALMS = RefKey(SYSTEM_REALM, REALM_SCOPE, "realms")
+
+
+def realm_reference(realm: RealmId, name: str) -> RefKey:
+    """Key of a realm's own reference."""
+    return RefKey(realm, REALM_SCOPE, name)
+
+
+def catalog_reference(realm: RealmId, catalog: CatalogId, name: str) -> RefKey:
+    """Key of a catalog's reference."""
+    return RefKey(realm, catalog, name)
+
+
+async def ensure_reference(backend: Backend, key: RefKey, clock: Clock) -> bool:
+    """Create a reference in its empty state. `False` when it existed already."""
+    return await backend.insert_ref(Reference(key, NO_COMMIT, 0, (), clock.now_us()))

@@ -1,0 +1,133 @@
+"""`serve catalog`: one process, or one parent with several workers on a shared socket.
+
+A maintainer must not break: the parent of workers opens no store and serves nothing; it binds, starts,
+watches and stops.
+"""
+
+import asyncio
+import contextlib
+import random
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import uvloop
+from msgspec import Struct
+
+from cynosure.common.clock import SystemClock
+from cynosure.common.telemetry.logs import start_logging
+from cynosure.common.telemetry.metrics import forget_worker, prepare_directory
+from cynosure.server.data_dir import RoleLock, prepare_data_dir
+from cynosure.server.lifespan import serve_catalog
+from cynosure.server.link import SupervisorLink
+from cynosure.server.listen import listen_tcp, url_of
+from cynosure.server.settings import Settings, load_settings
+from cynosure.server.supervisor import ChildSpec, RestartPolicy, Supervisor
+
+ROLE = "catalog"
+
+OnReady = Callable[[str], None]
+
+
+class SettingsSource(Struct, frozen=True):
+    """Where settings come from besides the environment; enough to read the same ones in a child."""
+
+    file: str | None = None
+    overrides: dict[str, Any] = {}
+    """Flags by dotted name, as plain JSON values."""
+
+    def load(self) -> Settings:
+        """Read the settings."""
+        return load_settings(file=Path(self.file) if self.file else None, overrides=self.overrides)
+
+
+class WorkerOrder(Struct, frozen=True):
+    """What a parent tells a worker, through the line: flags may hold secrets, command lines are public."""
+
+    source: SettingsSource
+    slot: int
+    listener_fd: int
+
+
+def run_catalog(source: SettingsSource, on_ready: OnReady = lambda _: None) -> None:
+    """Serve the catalog until SIGTERM or SIGINT. Raises what kept it from starting or ending well."""
+    settings = source.load()
+    start_logging(settings.telemetry)
+    link = SupervisorLink.find()
+    grace_s = settings.server.shutdown_grace.total_seconds() + 10.0
+    if link is not None:
+        link.end_with_supervisor(grace_s)
+    server = settings.server
+    prepare_data_dir(server.data_dir)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(RoleLock(server.data_dir, ROLE))
+        listener = stack.enter_context(listen_tcp(server.host, server.port))
+        url = url_of(listener, server.host, is_tls=server.tls.certificate is not None)
+
+        def announce(_: Any) -> None:
+            on_ready(url)
+            if link is not None:
+                link.announce_ready({"url": url})
+
+        if server.workers == 1:
+            _run(serve_catalog(settings, listener, clock=SystemClock(), rng=_new_rng(), on_ready=announce))
+        else:
+            asyncio.run(_supervise(source, settings, listener, announce, grace_s))
+
+
+def run_worker() -> None:
+    """Entry of a worker process: reads its order from the line and serves."""
+    link = SupervisorLink.find()
+    if link is None:
+        raise SystemExit("This module is started by `cynosure serve`, not by hand.")
+    order: WorkerOrder = link.read_order(WorkerOrder)
+    settings = order.source.load()
+    start_logging(settings.telemetry)
+    link.end_with_supervisor(settings.server.shutdown_grace.total_seconds() + 5.0)
+    with socket.socket(fileno=order.listener_fd) as listener:
+        _run(
+            serve_catalog(
+                settings,
+                listener,
+                clock=SystemClock(),
+                rng=_new_rng(),
+                slot=order.slot,
+                on_ready=lambda url: link.announce_ready({"url": url}),
+            )
+        )
+
+
+async def _supervise(
+    source: SettingsSource,
+    settings: Settings,
+    listener: socket.socket,
+    announce: Callable[[Mapping[str, Any]], None],
+    grace_s: float,
+) -> None:
+    metrics_dir = settings.server.metrics_dir
+    prepare_directory(metrics_dir)
+    workers = [
+        ChildSpec(
+            name=f"worker-{slot}",
+            argv=(sys.executable, "-m", "cynosure.server.worker"),
+            order=WorkerOrder(source, slot, listener.fileno()),
+            pass_fds=(listener.fileno(),),
+            on_exit=partial(forget_worker, metrics_dir, str(slot)),
+        )
+        for slot in range(settings.server.workers)
+    ]
+    policy = RestartPolicy(stop_grace_s=grace_s)
+    await Supervisor(workers, clock=SystemClock(), rng=_new_rng(), policy=policy, on_ready=announce).run()
+
+
+def _new_rng() -> random.Random:
+    # Request ids and jitter; nothing secret is drawn from it.
+    return random.Random()  # noqa: S311
+
+
+def _run(serving: Any) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serving)

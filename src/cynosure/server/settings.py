@@ -1,0 +1,161 @@
+"""All settings of a server, composed from the rooms' structs, read once and checked.
+
+The only place that reads the environment. A room gets its own struct in a constructor and never looks
+further.
+"""
+
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from cynosure.common.errors import Misconfigured
+from cynosure.common.keyring import KeyringSettings
+from cynosure.common.secrets import Secret
+from cynosure.common.settings import (
+    Aliases,
+    ByteSize,
+    Duration,
+    read_environment,
+    read_file,
+    read_overrides,
+    read_settings,
+)
+from cynosure.common.telemetry.settings import TelemetrySettings
+from cynosure.persistence.settings import PersistenceSettings, check_lifetimes
+
+DEFAULT_FILE = Path("cynosure.toml")
+FILE_VARIABLE = "CYNOSURE_CONFIG"
+
+ALIASES: Aliases = MappingProxyType(
+    {
+        "polaris.idempotency.lifetime": "persistence.idempotency_lifetime",
+        "polaris.idempotency.enabled": None,
+        "polaris.idempotency.cleanup.enabled": None,
+        "polaris.delegation-service.task-type": None,
+        "polaris.delegation-service.endpoint": None,
+        "delegation.task.lease.lost-timeout-duration": None,
+        "delegation.retry.*.max-attempts": None,
+        "delegation.retry.*.initial-backoff-duration": None,
+        "delegation.retry.*.backoff-multiplier": None,
+        "delegation.retry.*.max-backoff-duration": None,
+    }
+)
+"""Names that operators may know from Apache Polaris. A new room gives its names their target here."""
+
+
+class TlsSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """HTTPS, and client certificates."""
+
+    certificate: Path | None = None
+    """PEM file with the server's certificate chain. Left out: plain HTTP."""
+    key: Path | None = None
+    """PEM file with the private key of the certificate."""
+    client_ca: Path | None = None
+    """PEM file with the authorities whose client certificates are accepted. Left out: none are asked for."""
+
+
+class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The server process: where it listens and where it keeps its files."""
+
+    data_dir: Path = Path("data")
+    """Directory for the embedded store, keys, metrics and the operator socket; relative to the working
+    directory. Made with mode 0700 when missing."""
+    host: str = "127.0.0.1"
+    """Address to listen on. Other machines reach the server only when this is changed."""
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8181
+    """Port to listen on; 0 picks a free one."""
+    workers: Annotated[int, Meta(ge=1, le=256)] = 1
+    """Worker processes that share the port."""
+    operator_socket: Path = Path("operator.sock")
+    """Unix socket (mode 0600) through which operators' commands reach the running server; relative to the
+    data directory."""
+    max_body_bytes: ByteSize = 10 * 2**20
+    """Largest body of one request."""
+    body_timeout: Duration = timedelta(seconds=30)
+    """How long a client may take to send the body of a request."""
+    request_timeout: Duration = timedelta(seconds=90)
+    """After this nobody waits for an answer any more: operations begin nothing new for the request."""
+    shutdown_grace: Duration = timedelta(seconds=30)
+    """How long requests that are being worked on may go on after the server was told to stop."""
+    access_log: Literal["all", "notable", "none"] = "notable"
+    """Which requests are logged. `notable`: those that change something, fail or take a second."""
+    tls: TlsSettings = TlsSettings()
+    """See below."""
+
+    @property
+    def operator_socket_path(self) -> Path:
+        """Where the operator socket is."""
+        return self.data_dir / self.operator_socket
+
+    @property
+    def metrics_dir(self) -> Path:
+        """Where several worker processes keep their metrics. Emptied at each start."""
+        return self.data_dir / "metrics"
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that can be set, by room."""
+
+    server: ServerSettings = ServerSettings()
+    persistence: PersistenceSettings = PersistenceSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+    keyring: KeyringSettings = KeyringSettings()
+
+    @property
+    def store_url(self) -> Secret:
+        """The URL of the store, the embedded one when none is set."""
+        return self.persistence.url or Secret(f"sqlite:{self.server.data_dir / 'store.db'}")
+
+
+def load_settings(
+    *,
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Read file, environment and flags, each stronger than the one before, and check them together.
+
+    `file` left out: what `CYNOSURE_CONFIG` names, else `cynosure.toml` in the working directory if it
+    is there. `overrides` are flags by dotted name; `None` stands for a flag that was not given.
+    """
+    environment = os.environ if environment is None else environment
+    sources = [
+        read_environment(environment, frozenset(Settings.__struct_fields__)),
+        read_overrides(overrides or {}),
+    ]
+    if (path := _find_file(file, environment)) is not None:
+        sources.insert(0, read_file(path))
+    settings = read_settings(Settings, sources, ALIASES)
+    check_settings(settings)
+    return settings
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuse settings that are fine one by one and wrong together."""
+    check_lifetimes(settings.persistence)
+    tls = settings.server.tls
+    if (tls.certificate is None) != (tls.key is None):
+        raise Misconfigured(
+            "TLS needs both a certificate and its key",
+            has_certificate=tls.certificate is not None,
+            has_key=tls.key is not None,
+            fix="Set both server.tls.certificate and server.tls.key, or neither.",
+        )
+    if tls.client_ca is not None and tls.certificate is None:
+        raise Misconfigured(
+            "Client certificates need TLS",
+            fix="Set server.tls.certificate and server.tls.key, or remove server.tls.client_ca.",
+        )
+
+
+def _find_file(file: Path | None, environment: Mapping[str, str]) -> Path | None:
+    if file is not None:
+        return file
+    if named := environment.get(FILE_VARIABLE):
+        return Path(named)
+    return DEFAULT_FILE if DEFAULT_FILE.exists() else None

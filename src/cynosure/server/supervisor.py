@@ -1,0 +1,210 @@
+"""Child processes kept alive: started, watched, restarted with growing pauses, stopped together.
+
+Used twice: by `cynosure up` for its services and by `cynosure serve --workers N` for its workers.
+
+A maintainer must not break: no child outlives the supervisor (the line in `link.py` ends with it), and the
+exit code tells the truth: 0 only when every child ended cleanly because it was asked to.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from cynosure.common.clock import Clock
+from cynosure.common.errors import CynosureError
+from cynosure.common.telemetry.logs import ERROR, Log
+from cynosure.server.link import FD_VARIABLE
+
+_log = Log(__name__)
+
+
+class ChildFailed(CynosureError):
+    """A child process ended for good; the supervisor ended the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """How to start one child."""
+
+    name: str
+    argv: Sequence[str]
+    order: Any = None
+    """Sent down the line as JSON, for a child that reads its order."""
+    pass_fds: Sequence[int] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    on_exit: Callable[[], None] = lambda: None
+    """Called after each end of the child, before it is started again."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """When to try again and when to give up."""
+
+    first_pause_s: float = 0.2
+    max_pause_s: float = 10.0
+    stable_after_s: float = 60.0
+    """A child that ran this long has earned a fresh count of crashes."""
+    max_crashes: int = 5
+    """More than this many crashes in a row end the supervisor."""
+    stop_grace_s: float = 40.0
+    """A child that has not ended this long after being asked is killed."""
+
+
+class Supervisor:
+    """Runs children until a signal, or until one of them cannot be kept alive."""
+
+    def __init__(
+        self,
+        children: Sequence[ChildSpec],
+        *,
+        clock: Clock,
+        rng: random.Random,
+        policy: RestartPolicy | None = None,
+        on_ready: Callable[[Mapping[str, Any]], None] = lambda _: None,
+    ) -> None:
+        self._children = children
+        self._clock = clock
+        self._rng = rng
+        self._policy = policy or RestartPolicy()
+        self._on_ready = on_ready
+        self._ready: dict[str, Any] = {}
+        self._processes: dict[str, asyncio.subprocess.Process] = {}
+        self._stopping = asyncio.Event()
+        self._fault: ChildFailed | None = None
+
+    async def run(self) -> None:
+        """Start the children. Returns when a signal ended all of them cleanly; otherwise `ChildFailed`."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stopping.set)
+        loop.add_signal_handler(signal.SIGHUP, self._forward, signal.SIGHUP)
+        try:
+            await asyncio.gather(*(self._keep(child) for child in self._children))
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                loop.remove_signal_handler(number)
+        if self._fault is not None:
+            raise self._fault
+
+    async def _keep(self, child: ChildSpec) -> None:
+        crashes = 0
+        was_ready = False
+        while not self._stopping.is_set():
+            started_s = self._clock.monotonic_s()
+            code, became_ready = await self._run_once(child)
+            was_ready |= became_ready
+            if self._stopping.is_set():
+                # Killed by SIGTERM itself: it was still starting and had nothing to finish.
+                if code not in (0, -signal.SIGTERM):
+                    self._fail(child, code, "A child process did not end cleanly when asked to")
+                return
+            if not was_ready:
+                # What fails from the beginning is a wrong setting, not bad luck.
+                self._fail(child, code, "A child process could not start")
+                return
+            is_stable = self._clock.monotonic_s() - started_s >= self._policy.stable_after_s
+            crashes = 1 if is_stable else crashes + 1
+            if crashes > self._policy.max_crashes:
+                self._fail(child, code, "A child process keeps crashing")
+                return
+            pause_s = self._pause_s(crashes)
+            _log.event(
+                "child.crashed",
+                level=ERROR,
+                child=child.name,
+                exit_code=code,
+                crashes=crashes,
+                restart_in_s=round(pause_s, 3),
+            )
+            await self._sleep_unless_stopping(pause_s)
+
+    async def _run_once(self, child: ChildSpec) -> tuple[int, bool]:
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs:
+                process = await asyncio.create_subprocess_exec(
+                    *child.argv,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    pass_fds=(theirs.fileno(), *child.pass_fds),
+                    env={**os.environ, **child.environment, FD_VARIABLE: str(theirs.fileno())},
+                    # Out of our group: ctrl-C at the terminal reaches us alone, and we stop the children.
+                    process_group=0,
+                )
+            self._processes[child.name] = process
+            ours.setblocking(False)
+            listening = asyncio.create_task(self._listen(child, ours))
+            ending = asyncio.create_task(process.wait())
+            stopping = asyncio.create_task(self._stopping.wait())
+            try:
+                await asyncio.wait({ending, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                if not ending.done():
+                    await self._stop(process, ending)
+                return await ending, child.name in self._ready
+            finally:
+                for task in (listening, ending, stopping):
+                    task.cancel()
+                if process.returncode is None:
+                    process.kill()
+                self._processes.pop(child.name, None)
+                child.on_exit()
+
+    async def _listen(self, child: ChildSpec, line: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(ConnectionError):
+            if child.order is not None:
+                await loop.sock_sendall(line, msgspec.json.encode(child.order) + b"\n")
+            received = b""
+            while not received.endswith(b"\n"):
+                chunk = await loop.sock_recv(line, 65536)
+                if not chunk:
+                    return
+                received += chunk
+            is_first = child.name not in self._ready
+            self._ready[child.name] = msgspec.json.decode(received)
+            if is_first and len(self._ready) == len(self._children):
+                self._on_ready(self._ready)
+
+    async def _stop(self, process: asyncio.subprocess.Process, ending: asyncio.Task[int]) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        done, _ = await asyncio.wait({ending}, timeout=self._policy.stop_grace_s)
+        if not done:
+            _log.event("child.killed", level=ERROR, pid=process.pid, stop_grace_s=self._policy.stop_grace_s)
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+
+    def _forward(self, number: signal.Signals) -> None:
+        for process in self._processes.values():
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(number)
+
+    def _fail(self, child: ChildSpec, code: int, message: str) -> None:
+        if self._fault is None:
+            self._fault = ChildFailed(
+                message,
+                fix="Its own message is above; correct the cause and start again.",
+                child=child.name,
+                ended=f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}",
+            )
+        self._stopping.set()
+
+    def _pause_s(self, crashes: int) -> float:
+        bound_s = min(self._policy.max_pause_s, self._policy.first_pause_s * 2.0 ** (crashes - 1))
+        return bound_s * self._rng.uniform(0.5, 1.0)
+
+    async def _sleep_unless_stopping(self, seconds: float) -> None:
+        sleeping = asyncio.create_task(self._clock.sleep(seconds))
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({sleeping, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+            stopping.cancel()

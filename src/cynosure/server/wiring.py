@@ -1,0 +1,83 @@
+"""Everything put together. The only module that knows every class.
+
+A maintainer must not break: what a command does in the running server and what it does in process, when
+there is none, comes from the same `open_ground`.
+"""
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from cynosure import __version__
+from cynosure.api.app import RequestLimits, Service, make_service
+from cynosure.api.health import Readiness, health_routes
+from cynosure.api.metrics import METRICS_ROUTE
+from cynosure.api.operator import OperatorCommands, operator_routes
+from cynosure.api.router import Route
+from cynosure.common.clock import Clock
+from cynosure.server.operator_commands import Running, service_commands
+from cynosure.server.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What operator commands and services stand on. Open inside `open_ground`."""
+
+    readiness: Readiness
+    commands: OperatorCommands
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogProcess:
+    """The applications of one catalog process."""
+
+    public: Service
+    operator: Service
+    """For the operator socket only."""
+    readiness: Readiness
+
+
+@asynccontextmanager
+async def open_ground(
+    settings: Settings, clock: Clock, *, running: Running | None = None
+) -> AsyncIterator[Ground]:
+    """Open what lies below HTTP. `running` is what a serving process knows about itself."""
+    readiness = Readiness(clock)
+    store = settings.store_url.reveal().partition(":")[0]
+    commands = OperatorCommands(
+        service_commands(clock, readiness, data_dir=settings.server.data_dir, store=store, running=running)
+    )
+    yield Ground(readiness, commands)
+
+
+@asynccontextmanager
+async def open_catalog(
+    settings: Settings, clock: Clock, rng: random.Random, running: Running
+) -> AsyncIterator[CatalogProcess]:
+    """Open one catalog process: its ground and the applications on it."""
+    server = settings.server
+    limits = RequestLimits(
+        max_body_bytes=server.max_body_bytes,
+        body_timeout_s=server.body_timeout.total_seconds(),
+        request_timeout_s=server.request_timeout.total_seconds(),
+    )
+    async with open_ground(settings, clock, running=running) as ground:
+        common_routes = [*health_routes(ground.readiness), METRICS_ROUTE]
+
+        def make(title: str, routes: list[Route]) -> Service:
+            return make_service(
+                routes,
+                title=title,
+                version=__version__,
+                clock=clock,
+                rng=rng,
+                limits=limits,
+                access_log=server.access_log,
+            )
+
+        yield CatalogProcess(
+            public=make("Cynosure catalog", common_routes),
+            operator=make("Cynosure operator socket", [*common_routes, *operator_routes(ground.commands)]),
+            readiness=ground.readiness,
+        )

@@ -1,0 +1,81 @@
+"""What every test may ask for: the event loop, real services, published specifications.
+
+A maintainer must not break: a service that is not there fails the tests that need it. Only tests that
+compare with the specifications may be left out, and then each of them is named in pytest's summary.
+"""
+
+import asyncio
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+# No test may fail because the machine was slow.
+hypothesis.settings.register_profile("cynosure", deadline=None, database=None)
+hypothesis.settings.load_profile("cynosure")
+
+pytest_plugins = ["cynosure.testing.harness.fixtures"]
+
+MARKED_BY_FIXTURE = {"postgres_url": "postgres", "specs": "specs"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by the fixtures they use, so that `-m postgres` cannot miss one; name what cannot run."""
+    has_specs = "CYNOSURE_SPECS" in os.environ
+    for item in items:
+        for fixture, marker in MARKED_BY_FIXTURE.items():
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(marker)
+        if not has_specs and item.get_closest_marker("specs"):
+            item.add_marker(pytest.mark.skip(reason=f"specs: {item.nodeid}: CYNOSURE_SPECS is not set"))
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> str:
+    """The PostgreSQL that `scripts/services` runs."""
+    url = os.environ.get("CYNOSURE_TEST_POSTGRES")
+    if not url:
+        pytest.fail(
+            "This test needs PostgreSQL and CYNOSURE_TEST_POSTGRES is not set. Use ./dev test, or run: "
+            "scripts/services start && export $(scripts/services env)",
+            pytrace=False,
+        )
+    return url
+
+
+@pytest.fixture
+def postgres_schema_url(postgres_url: str) -> Iterator[str]:
+    """A store URL in an empty schema of its own, dropped afterwards."""
+    schema = f"test_{uuid.uuid4().hex[:16]}"
+    asyncio.run(_execute(postgres_url, f"CREATE SCHEMA {schema}"))
+    yield f"{postgres_url}?schema={schema}"
+    asyncio.run(_execute(postgres_url, f"DROP SCHEMA {schema} CASCADE"))
+
+
+async def _execute(url: str, statement: str) -> None:
+    import asyncpg
+
+    connection = await asyncpg.connect(url)
+    try:
+        # A connection that a test forgot would otherwise hold up the drop for ever.
+        await connection.execute("SET lock_timeout = '20s'")
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+@pytest.fixture(scope="session")
+def specs() -> Path:
+    """The folder of published specifications."""
+    path = Path(os.environ["CYNOSURE_SPECS"])
+    if not path.is_dir():
+        pytest.fail(f"CYNOSURE_SPECS is not a folder: {path}", pytrace=False)
+    return path

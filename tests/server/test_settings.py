@@ -1,0 +1,188 @@
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cynosure.common.errors import Misconfigured
+from cynosure.common.settings.values import dict_value_type, unwrap_optional
+from cynosure.server.settings import ALIASES, Settings, load_settings
+from cynosure.server.settings_reference import _structs, field_docs, render_page
+
+ROOT = Path(__file__).parents[2]
+
+
+def load(tmp_path, toml="", **given):
+    file = tmp_path / "cynosure.toml"
+    file.write_text(toml)
+    return load_settings(file=file, environment=given.pop("environment", {}), **given)
+
+
+def test_the_defaults_are_valid_and_those_of_the_documentation(tmp_path):
+    settings = load(tmp_path)
+
+    assert settings == Settings()
+    assert (settings.server.host, settings.server.port, settings.server.workers) == ("127.0.0.1", 8181, 1)
+    persistence = settings.persistence
+    assert persistence.commit_deadline == timedelta(seconds=60)
+    assert persistence.page_token_life == timedelta(hours=1)
+    assert persistence.head_staleness == timedelta(0)
+    assert persistence.idempotency_lifetime == timedelta(minutes=30)
+    gc = persistence.gc
+    assert (gc.interval, gc.grace) == (timedelta(days=2), timedelta(hours=3))
+    assert (gc.history_retention, gc.undrop_window) == (timedelta(days=30), timedelta(days=7))
+    assert settings.telemetry.otel_endpoint is None
+
+
+def test_the_store_is_embedded_in_the_data_directory_unless_set(tmp_path):
+    assert load(tmp_path, "server.data_dir = '/d'").store_url.reveal() == "sqlite:/d/store.db"
+    assert load(tmp_path, "persistence.url = 'memory:'").store_url.reveal() == "memory:"
+
+
+def test_the_operator_socket_is_in_the_data_directory(tmp_path):
+    assert load(tmp_path, "server.data_dir = '/d'").server.operator_socket_path == Path("/d/operator.sock")
+
+
+def test_settings_print_no_password(tmp_path):
+    settings = load(tmp_path, "persistence.url = 'postgresql://u:hunter2@h/d'\nkeyring.keys.a = 'hunter2'")
+
+    assert "hunter2" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("toml", "low", "high"),
+    [
+        ("commit_deadline = '1h'", "persistence.commit_deadline", "persistence.page_token_life"),
+        ("page_token_life = '3h'", "persistence.page_token_life", "persistence.gc.grace"),
+        ("gc.grace = '59m'", "persistence.page_token_life", "persistence.gc.grace"),
+        ("head_staleness = '4h'", "persistence.head_staleness", "persistence.gc.grace"),
+        ("gc.undrop_window = '31d'", "persistence.gc.undrop_window", "persistence.gc.history_retention"),
+        ("node_lease.renewal = '10m'", "persistence.node_lease.renewal", "persistence.node_lease.duration"),
+        (
+            "idempotency_lifetime = '30d'",
+            "persistence.idempotency_lifetime + persistence.idempotency_buffer",
+            "persistence.gc.history_retention",
+        ),
+    ],
+)
+def test_lifetimes_out_of_order_are_refused_and_both_are_named(tmp_path, toml, low, high):
+    with pytest.raises(Misconfigured) as refused:
+        load(tmp_path, f"[persistence]\n{toml}")
+
+    assert list(refused.value.details) == [low, high]
+    assert all(value[-1] in "smhd" for value in refused.value.details.values())
+    assert low in refused.value.fix
+    assert high in refused.value.fix
+
+
+@pytest.mark.parametrize(
+    "toml",
+    [
+        "gc.undrop_window = '30d'",
+        "idempotency_lifetime = '30d'\nidempotency_buffer = '5m'\ngc.history_retention = '30d5m'",
+        "commit_deadline = '59m'",
+        "head_staleness = '10s'",
+    ],
+)
+def test_lifetimes_at_their_limit_are_accepted(tmp_path, toml):
+    load(tmp_path, f"[persistence]\n{toml}")
+
+
+@pytest.mark.parametrize("toml", ["certificate = 'c'", "key = 'k'", "client_ca = 'a'"])
+def test_half_a_tls_configuration_is_refused(tmp_path, toml):
+    with pytest.raises(Misconfigured):
+        load(tmp_path, f"[server.tls]\n{toml}")
+
+
+def test_the_file_is_found_by_flag_then_variable_then_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_settings(environment={}).server.port == 8181
+    Path("cynosure.toml").write_text("server.port = 1")
+    Path("variable.toml").write_text("server.port = 2")
+    Path("flag.toml").write_text("server.port = 3")
+    variable = {"CYNOSURE_CONFIG": "variable.toml"}
+
+    assert load_settings(environment={}).server.port == 1
+    assert load_settings(environment=variable).server.port == 2
+    assert load_settings(file=Path("flag.toml"), environment=variable).server.port == 3
+
+
+def test_the_process_environment_is_read_by_default(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CYNOSURE_SERVER__PORT", "4")
+
+    assert load_settings().server.port == 4
+
+
+def test_the_known_alias_works_and_the_others_are_refused(tmp_path):
+    settings = load(tmp_path, "[polaris.idempotency]\nlifetime = 'PT45M'")
+    assert settings.persistence.idempotency_lifetime == timedelta(minutes=45)
+
+    for toml in (
+        "polaris.delegation-service.endpoint = 'http://x'",
+        "delegation.retry.default.max-attempts = 5",
+        "delegation.retry.TABLE_PURGE.max-attempts = 10",
+        "polaris.idempotency.enabled = true",
+    ):
+        with pytest.raises(Misconfigured, match="does not have"):
+            load(tmp_path, toml)
+
+
+def test_every_alias_leads_to_a_setting_that_exists():
+    for ours in filter(None, ALIASES.values()):
+        struct = Settings
+        for key in ours.split("."):
+            struct = {field.name: field.type for field in msgspec.structs.fields(struct)}[key]
+
+
+def test_every_struct_is_frozen_and_refuses_unknown_fields():
+    for struct, _ in _structs(Settings, ()):
+        assert struct.__struct_config__.frozen, struct
+        assert struct.__struct_config__.forbid_unknown_fields, struct
+
+
+def test_every_field_has_a_docstring_and_a_default():
+    for struct, _ in _structs(Settings, ()):
+        docs = field_docs(struct)
+        for field in msgspec.structs.fields(struct):
+            assert docs.get(field.name), (struct, field.name)
+            assert not field.required, (struct, field.name)
+
+
+def test_every_setting_and_alias_is_on_the_page():
+    page = render_page()
+
+    for struct, path in _structs(Settings, ()):
+        for field in msgspec.structs.fields(struct):
+            kind = unwrap_optional(field.type)
+            if dict_value_type(kind) is None and not hasattr(kind, "__struct_fields__"):
+                assert f"| `{'.'.join((*path, field.name))}` |" in page
+    for name in ALIASES:
+        assert f"| `{name}` |" in page
+
+
+@pytest.mark.parametrize("module", ["settings_reference", "metrics_reference"])
+def test_the_generated_page_is_fresh(module):
+    command = [sys.executable, "-m", f"cynosure.server.{module}", "--check"]
+
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("module", ["settings_reference", "metrics_reference"])
+def test_a_stale_page_fails_the_check_and_is_renewed_without_it(tmp_path, module):
+    (tmp_path / "docs/reference").mkdir(parents=True)
+    page = tmp_path / f"docs/reference/{module.removesuffix('_reference')}.md"
+    page.write_text("old")
+    command = [sys.executable, "-m", f"cynosure.server.{module}"]
+
+    assert (
+        subprocess.run([*command, "--check"], cwd=tmp_path, capture_output=True, check=False).returncode == 1
+    )
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    assert (
+        subprocess.run([*command, "--check"], cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    )
