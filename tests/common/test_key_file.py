@@ -113,3 +113,13 @@ def test_a_key_of_the_wrong_length_is_named(tmp_path):
         open_keyring(KeyringSettings(keys={"a": Secret("AAEC")}), tmp_path)
 
     assert refused.value.details["key_id"] == "a"
+
+
+def test_a_directory_that_cannot_hold_the_file_is_refused_by_name(tmp_path):
+    (tmp_path / "file").touch()
+
+    with pytest.raises(Misconfigured) as refused:
+        open_keyring(KeyringSettings(), tmp_path / "file" / "data")
+
+    assert refused.value.details["file"].endswith("keyring.json")
+    assert refused.value.fix

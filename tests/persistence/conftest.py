@@ -161,7 +161,7 @@ def make_world() -> Callable[..., Any]:
 
 @pytest.fixture
 def golden() -> Callable[[str, bytes], bytes]:
-    """Compares encoded bytes with a file of tests/golden, which is never rewritten: add a new version instead."""
+    """Compares encoded bytes with a file of tests/golden. Such a file is never rewritten, only added."""
 
     def compare(name: str, encoded: bytes) -> bytes:
         stored = (Path(__file__).parents[1] / "golden" / name).read_bytes()

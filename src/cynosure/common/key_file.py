@@ -98,13 +98,27 @@ def _read(path: Path) -> _KeyFile:
 
 
 def _write(path: Path, content: _KeyFile, *, may_replace: bool) -> None:
+    try:
+        _write_durably(
+            path, msgspec.json.format(msgspec.json.encode(content)) + b"\n", may_replace=may_replace
+        )
+    except OSError as error:
+        raise Misconfigured(
+            "The key file cannot be written",
+            file=str(path),
+            reason=error.strerror or type(error).__name__,
+            fix="Use a data directory on a local disk that this user may write, or set keyring.keys.",
+        ) from error
+
+
+def _write_durably(path: Path, content: bytes, *, may_replace: bool) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         # Order: durable before visible. A key that encrypts and is then lost takes its data along.
         with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(content)) + b"\n")
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         if may_replace:

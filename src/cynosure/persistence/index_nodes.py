@@ -37,11 +37,11 @@ class NodeCache:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def get(self, id: ObjId) -> Node | None:  # noqa: A002 - the loader's own name for it
+    def get(self, id: ObjId) -> Node | None:
         """From memory only."""
         return self._store.get(INDEX_NODE, id)
 
-    async def load(self, id: ObjId) -> Node:  # noqa: A002
+    async def load(self, id: ObjId) -> Node:
         """From memory or the database."""
         return await self._store.load(INDEX_NODE, id)
 

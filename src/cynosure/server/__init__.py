@@ -5,7 +5,8 @@ The only room that knows every class. Read in this order:
 - `settings.py`    everything that can be set
 - `wiring.py`      all classes put together; `operator_commands.py` what every service can be asked
 - `lifespan.py`    one serving process from start to end
-- `run.py`         `serve`: one process, or workers on one socket; `worker.py` is their entry
+- `run.py`         `serve`: one process, or workers on one socket; `catalog.py` and `worker.py` are the
+                   entries of child processes, `child.py` how they end
 - `up.py`, `supervisor.py`, `link.py`   child processes kept alive, and ended with their parent
 - `listen.py`, `tls.py`, `certs.py`, `data_dir.py`   sockets, TLS, certificates, the data directory
 

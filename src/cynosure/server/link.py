@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
+from cynosure.common.errors import Misconfigured
+
 FD_VARIABLE: Final = "CYNOSURE_SUPERVISOR_FD"
 
 
@@ -25,11 +27,14 @@ class SupervisorLink:
         self._line = line
 
     @classmethod
-    def find(cls) -> "SupervisorLink | None":
-        """The line this process was started with; `None` when it was started by hand."""
+    def find(cls) -> "SupervisorLink":
+        """The line this process was started with."""
         fd = os.environ.pop(FD_VARIABLE, "")
         if not fd.isdigit():
-            return None
+            raise Misconfigured(
+                "This process has no supervisor",
+                fix="Start it with `cynosure up` or `cynosure serve`, not by hand.",
+            )
         line = socket.socket(fileno=int(fd))
         line.set_inheritable(False)
         return cls(line)

@@ -54,9 +54,18 @@ class WorkerOrder(Struct, frozen=True):
 
 def run_catalog(source: SettingsSource, on_ready: OnReady = lambda _: None) -> None:
     """Serve the catalog until SIGTERM or SIGINT. Raises what kept it from starting or ending well."""
+    _run_catalog(source, on_ready, link=None)
+
+
+def run_catalog_child() -> None:
+    """As `run_catalog`, as a child of `cynosure up`: reads where its settings are from the line."""
+    link = SupervisorLink.find()
+    _run_catalog(link.read_order(SettingsSource), lambda url: link.announce_ready({"url": url}), link)
+
+
+def _run_catalog(source: SettingsSource, on_ready: OnReady, link: SupervisorLink | None) -> None:
     settings = source.load()
     start_logging(settings.telemetry)
-    link = SupervisorLink.find()
     grace_s = settings.server.shutdown_grace.total_seconds() + 10.0
     if link is not None:
         link.end_with_supervisor(grace_s)
@@ -69,8 +78,6 @@ def run_catalog(source: SettingsSource, on_ready: OnReady = lambda _: None) -> N
 
         def announce(_: Any) -> None:
             on_ready(url)
-            if link is not None:
-                link.announce_ready({"url": url})
 
         if server.workers == 1:
             _run(serve_catalog(settings, listener, clock=SystemClock(), rng=_new_rng(), on_ready=announce))
@@ -81,8 +88,6 @@ def run_catalog(source: SettingsSource, on_ready: OnReady = lambda _: None) -> N
 def run_worker() -> None:
     """Entry of a worker process: reads its order from the line and serves."""
     link = SupervisorLink.find()
-    if link is None:
-        raise SystemExit("This module is started by `cynosure serve`, not by hand.")
     order: WorkerOrder = link.read_order(WorkerOrder)
     settings = order.source.load()
     start_logging(settings.telemetry)

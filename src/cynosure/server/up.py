@@ -24,7 +24,6 @@ _PREDECESSOR_S = 45.0
 
 def run_up(
     source: SettingsSource,
-    serve_arguments: list[str],
     *,
     on_wait: Callable[[str, int], None],
     on_ready: Callable[[Mapping[str, Any]], None],
@@ -37,7 +36,9 @@ def run_up(
     with RoleLock(data_dir, "up"):
         _wait_for_predecessor(data_dir, on_wait)
         catalog = ChildSpec(
-            name=CATALOG, argv=(sys.executable, "-m", "cynosure", "serve", "catalog", *serve_arguments)
+            name=CATALOG,
+            argv=(sys.executable, "-m", "cynosure.server.catalog"),
+            order=source,
         )
         policy = RestartPolicy(stop_grace_s=settings.server.shutdown_grace.total_seconds() + 15.0)
         supervisor = Supervisor(

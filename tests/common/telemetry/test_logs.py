@@ -195,6 +195,13 @@ def test_no_value_breaks_a_line_or_forges_one(start, value, text):
     assert events(stream)[1]["event"] == text
 
 
+def test_numbers_that_json_does_not_have_become_text(start):
+    stream = start()
+    log.event("a.b", rates=[float("nan"), float("inf")])
+
+    assert events(stream)[0]["rates"] == ["nan", "inf"]
+
+
 def test_a_deep_or_endless_value_is_cut(start):
     stream = start()
     endless = []

@@ -6,6 +6,7 @@ prints as `***` at any depth, and no value can break a line or forge a second on
 
 import json
 import logging
+import math
 import sys
 import traceback
 from collections.abc import Mapping, Set
@@ -119,8 +120,11 @@ def _event_of(record: logging.LogRecord) -> dict[str, Any]:
 def _plain(value: Any, depth: int) -> Any:
     """A value that JSON can hold and that says nothing secret. Unknown types give their `repr`."""
     match value:
+        case float() if not math.isfinite(value):
+            # JSON has no infinity; many readers refuse a line that holds one.
+            plain: Any = str(value)
         case None | bool() | int() | float():
-            plain: Any = value
+            plain = value
         case str():
             plain = _cut(value)
         case bytes() | bytearray() | memoryview():

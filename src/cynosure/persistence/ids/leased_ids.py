@@ -39,9 +39,9 @@ class LeasedIds:
         self._keeper: asyncio.Task[None] | None = None
 
     @property
-    def node(self) -> int | None:
-        """The node id held, or `None` between two leases."""
-        return None if self._lease is None else self._lease.node
+    def lease(self) -> NodeLease | None:
+        """The lease held, or `None` between two leases."""
+        return self._lease
 
     async def __aenter__(self) -> SnowflakeIds:
         await self._acquire()

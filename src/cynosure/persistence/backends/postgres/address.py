@@ -5,7 +5,8 @@ password, may be shown.
 
 Behind PgBouncer in transaction mode: `statement_cache_size=0`, and let PgBouncer accept our session settings
 (`ignore_startup_parameters = statement_timeout, lock_timeout, idle_in_transaction_session_timeout,
-default_transaction_isolation, enable_seqscan, enable_hashjoin, enable_mergejoin, jit`), which then have to be set for the database user.
+default_transaction_isolation, enable_seqscan, enable_hashjoin, enable_mergejoin, jit`), which then have to
+be set for the database user.
 """
 
 import re

@@ -59,6 +59,10 @@ class PostgresBackend:
 
     async def fetch(self, keys: Sequence[ObjKey]) -> list[Row | None]:
         row_rules.check_obj_keys(keys)
+        if len(keys) == 1:
+            # The common case, for which the general statement measured 1.4 times the CPU.
+            rows = await self._sessions.read(self._statements.fetch_one, *keys[0])
+            return [Row(keys[0], *rows[0])] if rows else [None]
         found: list[Row | None] = [None] * len(keys)
         if keys:
             for at, *columns in await self._sessions.read(self._statements.fetch, *to_obj_columns(keys)):
@@ -105,6 +109,9 @@ class PostgresBackend:
 
     async def fetch_refs(self, keys: Sequence[RefKey]) -> list[Reference | None]:
         row_rules.check_ref_keys(keys)
+        if len(keys) == 1:
+            rows = await self._sessions.read(self._statements.fetch_ref, *keys[0])
+            return [to_ref(keys[0], rows[0])] if rows else [None]
         found: list[Reference | None] = [None] * len(keys)
         if keys:
             columns = [key.realm for key in keys], [key.catalog for key in keys], [key.name for key in keys]

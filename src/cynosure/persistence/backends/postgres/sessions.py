@@ -1,11 +1,10 @@
-"""Connections to one store: pool, set-up, and how a statement's failure is reported.
+"""Sessions with one store: set-up, settings, and how a statement's failure is reported.
 
-A maintainer must not break: session settings go through `server_settings`, which hold for the life of a
-connection, and nothing else changes a session outside a transaction. So no reset is needed between two
-users of a connection, which would double the round trips.
+A maintainer must not break: settings of a session hold for its life (`server_settings`), and nothing else
+changes a session outside a transaction. So no reset is needed between two users of a connection, which
+would double the round trips.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Sequence
 from typing import Any, Final
@@ -22,13 +21,10 @@ from cynosure.persistence.backends.postgres.faults import (
     translate_read,
     translate_write,
 )
+from cynosure.persistence.backends.postgres.pool import Connection, Pool
 from cynosure.persistence.backends.postgres.statements import FORMAT_VERSION, Statements
 
 _READ_ATTEMPTS: Final = 3
-_CLOSE_TIMEOUT_S: Final = 10.0
-
-Connection = Any
-"""A connection of asyncpg, directly or as its pool hands it out."""
 
 
 class Sessions:
@@ -37,7 +33,7 @@ class Sessions:
     def __init__(self, address: Address, statements: Statements) -> None:
         self.address = address
         self._statements = statements
-        self._pool: asyncpg.Pool | None = None
+        self._pool: Pool | None = None
         self._is_closed = False
 
     async def setup(self) -> None:
@@ -62,67 +58,67 @@ class Sessions:
         """Run a statement that changes nothing. A connection that was lost while idle is replaced."""
         attempt = 1
         while True:
-            connection = await self.acquire()
             try:
-                return await connection.fetch(statement, *values)  # type: ignore[no-any-return]
+                return await self._run(statement, values)
             except DRIVER_ERRORS as error:
                 if attempt == _READ_ATTEMPTS or not is_lost_connection(error):
                     raise translate_read(error, self.address.place) from error
-            finally:
-                await self.release(connection)
             attempt += 1
 
     async def write(self, statement: str, *values: Any) -> bool:
         """Run a statement that changes something, once. Whether it returned a row."""
-        connection = await self.acquire()
         try:
-            return bool(await connection.fetch(statement, *values))
+            return bool(await self._run(statement, values))
         except DRIVER_ERRORS as error:
             raise translate_write(error, self.address.place) from error
-        finally:
-            await self.release(connection)
 
     async def acquire(self) -> Connection:
         """A connection to a store of ours. Failing here, nothing was sent."""
         self._refuse_if_closed()
         if self._pool is None:
-            # Here and not in the constructor: the pool belongs to the running loop.
-            self._pool = asyncpg.create_pool(
-                **self._connect_arguments(),
-                min_size=0,
-                max_size=self.address.connections,
-                init=self._greet,
-                reset=_keep,
-            )
-        pool = self._pool
+            # Here and not in the constructor: a pool belongs to the running loop.
+            self._pool = Pool(self._connect, self.address.connections, self.address.connect_timeout_s)
         try:
-            return await (await pool).acquire(timeout=self.address.connect_timeout_s)
+            return await self._pool.acquire()
         except DRIVER_ERRORS as error:
             self._refuse_if_closed()
             raise self._explain_connect(error) from _quotable(error)
 
-    async def release(self, connection: Connection) -> None:
-        """Give a connection back. Its statement has its outcome already, so nothing is reported from here."""
-        if self._pool is None:
-            return
-        try:
-            await self._pool.release(connection)
-        except DRIVER_ERRORS:
-            # The pool has ended the connection and makes a new one when it needs one.
-            return
+    def release(self, connection: Connection, *, is_sound: bool) -> None:
+        """Give a connection back (`Pool.release`)."""
+        if self._pool is not None:
+            self._pool.release(connection, is_sound=is_sound)
 
     async def close(self) -> None:
         """Let running calls finish, then disconnect."""
         self._is_closed = True
-        pool, self._pool = self._pool, None
-        if pool is None:
-            return
-        try:
-            await asyncio.wait_for(pool.close(), _CLOSE_TIMEOUT_S)
-        except DRIVER_ERRORS:
-            pool.terminate()
+        if self._pool is not None:
+            await self._pool.close()
 
     # --- within ---------------------------------------------------------------------------------
+
+    async def _run(self, statement: str, values: Sequence[Any]) -> list[Sequence[Any]]:
+        connection = await self.acquire()
+        is_sound = False
+        try:
+            rows: list[Sequence[Any]] = await connection.fetch(statement, *values)
+            is_sound = True
+        except asyncpg.PostgresError:
+            # The server has answered, so the session is ready for the next statement.
+            is_sound = True
+            raise
+        finally:
+            self.release(connection, is_sound=is_sound)
+        return rows
+
+    async def _connect(self) -> Connection:
+        connection = await asyncpg.connect(**self._connect_arguments())
+        try:
+            self._check_version(await connection.fetchval(self._statements.greet))
+        except BaseException:
+            connection.terminate()
+            raise
+        return connection
 
     def _connect_arguments(self) -> dict[str, Any]:
         address = self.address
@@ -147,9 +143,6 @@ class Sessions:
                 "jit": "off",
             },
         }
-
-    async def _greet(self, connection: Connection) -> None:
-        self._check_version(await connection.fetchval(self._statements.greet))
 
     def _check_version(self, version: int | None) -> None:
         if version is None:
@@ -206,10 +199,6 @@ def lock_number(*names: str) -> int:
 def _quotable(error: BaseException) -> BaseException | None:
     # The driver's complaints about a URL quote it; they must not come along as the cause.
     return None if isinstance(error, ValueError) else error
-
-
-async def _keep(connection: Connection) -> None:
-    """No reset of the session: nothing changes it."""
 
 
 def _milliseconds(seconds: float) -> str:

@@ -54,6 +54,7 @@ class Statements:
                 WITH ORDINALITY AS k (realm, catalog, type, id, at),
             LATERAL (SELECT blob, token, created_us FROM {objects}
                      WHERE {of_key} AND type = k.type AND id = k.id OFFSET 0) AS o"""
+        self.fetch_one = f"SELECT blob, token, created_us FROM {objects} WHERE {_OBJECT}"
         self.write = f"""INSERT INTO {objects} {_ROWS}
             SELECT realm, catalog, type, id, blob, '', created_us
             FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bytea[], $6::bigint[])
@@ -76,6 +77,7 @@ class Statements:
             FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k (realm, catalog, name, at),
             LATERAL (SELECT head, generation, recent, created_us FROM {refs}
                      WHERE {of_key} AND name = k.name OFFSET 0) AS r"""
+        self.fetch_ref = f"SELECT head, generation, recent, created_us FROM {refs} WHERE {_REF}"
         self.list_refs = f"""SELECT realm, catalog, name, head, generation, recent, created_us FROM {refs}
             WHERE $1::text IS NULL OR realm = $1 ORDER BY realm, catalog, name"""
         self.insert_ref = f"""INSERT INTO {refs} (realm, catalog, name, head, generation, recent, created_us)

@@ -16,7 +16,8 @@ from contextlib import asynccontextmanager
 from cynosure.common.errors import BadInput, Unavailable
 from cynosure.persistence import row_rules
 from cynosure.persistence.backends.postgres.faults import DRIVER_ERRORS, translate_read, translate_write
-from cynosure.persistence.backends.postgres.sessions import Connection, Sessions, lock_number
+from cynosure.persistence.backends.postgres.pool import Connection
+from cynosure.persistence.backends.postgres.sessions import Sessions, lock_number
 from cynosure.persistence.backends.postgres.statements import Statements
 from cynosure.persistence.backends.postgres.values import to_ref, to_swap
 from cynosure.persistence.spi import Limits, ObjKey, Reference, RefKey, Row
@@ -111,7 +112,8 @@ class Turns:
             finally:
                 if turn is not None:
                     turn.is_over = True
-                # Shielded: a cancelled holder must not keep the lock.
+                # Shielded: a cancelled holder must not keep the lock. A turn without a swap costs its
+                # connection, which is simpler than knowing in what state it was left.
                 await asyncio.shield(self._end(connection, turn))
         finally:
             self._places.release()
@@ -135,12 +137,12 @@ class Turns:
         )
 
     async def _end(self, connection: Connection, turn: Turn | None) -> None:
-        is_committed = turn is not None and turn.is_committed
+        is_sound = turn is not None and turn.is_committed
         try:
-            if not is_committed and not connection.is_closed():
+            if not is_sound and not connection.is_closed():
                 # Also after a COMMIT that was cut off: if it did run, this does nothing.
                 await connection.execute("ROLLBACK")
         except DRIVER_ERRORS:
             connection.terminate()
         finally:
-            await self._sessions.release(connection)
+            self._sessions.release(connection, is_sound=is_sound)

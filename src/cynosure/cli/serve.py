@@ -1,0 +1,100 @@
+"""`cynosure up` and `cynosure serve catalog`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from cynosure.cli import options
+from cynosure.cli.output import tell
+
+app = typer.Typer(
+    no_args_is_help=True, help="Run one service in the foreground.", rich_markup_mode="markdown"
+)
+
+
+@app.callback()
+def serve() -> None:
+    """Run one service in the foreground. `cynosure up` runs all of them."""
+
+
+@app.command("catalog")
+def serve_catalog(
+    config: options.Config = None,
+    data: options.Data = None,
+    host: options.Host = None,
+    port: options.Port = None,
+    store: options.Store = None,
+    workers: options.Workers = None,
+    tls_cert: options.TlsCert = None,
+    tls_key: options.TlsKey = None,
+    tls_client_ca: options.TlsClientCa = None,
+) -> None:
+    """Serve the catalog until ctrl-C or SIGTERM; requests in work are finished first.
+
+    Renewed certificate files are read by themselves, or at once on SIGHUP.
+
+    Example: `cynosure serve catalog --data ./data --port 8181 --workers 2`
+    """
+    from cynosure.server.run import run_catalog
+
+    flags = _flags(data, host, port, store, workers, tls_cert, tls_key, tls_client_ca)
+    run_catalog(options.make_source(config, flags), lambda url: tell(f"Catalog is ready at {url}"))
+
+
+def up(
+    config: options.Config = None,
+    data: options.Data = None,
+    host: options.Host = None,
+    port: options.Port = None,
+    store: options.Store = None,
+    workers: options.Workers = None,
+    tls_cert: options.TlsCert = None,
+    tls_key: options.TlsKey = None,
+    tls_client_ca: options.TlsClientCa = None,
+) -> None:
+    """Run everything on this machine, with embedded defaults, until ctrl-C or SIGTERM.
+
+    Services that crash are started again.
+
+    Example: `cynosure up --data ./data`
+    """
+    from cynosure.server.up import run_up
+
+    flags = _flags(data, host, port, store, workers, tls_cert, tls_key, tls_client_ca)
+    source = options.make_source(config, flags)
+
+    def on_ready(ready: Mapping[str, Any]) -> None:
+        for name, facts in ready.items():
+            tell(f"{name:<8} {facts['url']}")
+        tell(f"{'data':<8} {source.load().server.data_dir.absolute()}")
+        tell("Everything is ready. Stop with ctrl-C.")
+
+    run_up(
+        source,
+        on_wait=lambda name, pid: tell(f"Waiting until the previous {name} (pid {pid}) has ended ..."),
+        on_ready=on_ready,
+    )
+
+
+def _flags(
+    data: Path | None,
+    host: str | None,
+    port: int | None,
+    store: str | None,
+    workers: int | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    tls_client_ca: Path | None,
+) -> dict[str, Any]:
+    return {
+        "server.data_dir": data,
+        "server.host": host,
+        "server.port": port,
+        "server.workers": workers,
+        "server.tls.certificate": tls_cert,
+        "server.tls.key": tls_key,
+        "server.tls.client_ca": tls_client_ca,
+        "persistence.url": store,
+    }

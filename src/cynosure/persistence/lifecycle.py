@@ -1,0 +1,191 @@
+"""The room opened and closed: everything of one store that a process shares.
+
+    async with open_persistence(url, settings) as persistence:
+        await persistence.committer(key).commit(request)
+
+Must not break: the order of closing. Commits under way finish before the node id is given back, and the
+node id is given back before the backend closes.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random, SystemRandom
+
+from cynosure.common.clock import Clock, SystemClock
+from cynosure.common.errors import AlreadyExists
+from cynosure.common.paging import PageTokens
+from cynosure.persistence.cache import ObjectCache
+from cynosure.persistence.commit import CommitLimits, Committer, Counters
+from cynosure.persistence.core_types import load_types
+from cynosure.persistence.gc.collect import Collector
+from cynosure.persistence.heads import Heads
+from cynosure.persistence.ids import IdSource, LeasedIds, NodeLeases, this_process
+from cynosure.persistence.index import IndexLimits, encode_key
+from cynosure.persistence.objects import TypeRegistry
+from cynosure.persistence.open_backend import open_backend
+from cynosure.persistence.references import (
+    DEFAULT_REALM,
+    INDEXES,
+    REALMS,
+    ensure_reference,
+    realm_reference,
+)
+from cynosure.persistence.scopes import create_realm, list_realms, sweep_unlisted
+from cynosure.persistence.settings import PersistenceSettings, check_lifetimes
+from cynosure.persistence.spi import REALM_SCOPE, SYSTEM_REALM, Backend, CatalogId, RealmId, RefKey
+from cynosure.persistence.store import Store
+from cynosure.persistence.store_info import StoreInfo, ensure_store_info, load_store_info
+
+_DEFAULTS = PersistenceSettings()
+
+
+class Persistence:
+    """One store, as one process uses it."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        ids: IdSource,
+        info: StoreInfo,
+        types: TypeRegistry,
+        cache: ObjectCache,
+        settings: PersistenceSettings,
+        clock: Clock,
+        rng: Random,
+    ) -> None:
+        self.backend = backend
+        self.ids = ids
+        self.info = info
+        self.types = types
+        self.cache = cache
+        self.settings = settings
+        self.clock = clock
+        self.rng = rng
+        self.counters = Counters()
+        self.heads = Heads(backend, clock, max_staleness_s=settings.head_staleness.total_seconds())
+        self.page_tokens = PageTokens(info.page_key, clock, settings.page_token_life)
+        self._limits = commit_limits(settings)
+        self._committers: dict[RefKey, Committer] = {}
+
+    def store(self, realm: RealmId, catalog: CatalogId = REALM_SCOPE) -> Store:
+        """The typed objects of one scope."""
+        return Store(self.backend, self.cache, self.clock, self.rng, realm=realm, catalog=catalog)
+
+    def committer(self, key: RefKey) -> Committer:
+        """The one committer of a reference in this process: that is what makes groups."""
+        committer = self._committers.get(key)
+        if committer is None:
+            committer = self._committers[key] = Committer(
+                key,
+                store=self.store(key.realm, key.catalog),
+                heads=self.heads,
+                ids=self.ids,
+                clock=self.clock,
+                rng=self.rng,
+                limits=self._limits,
+                counters=self.counters,
+                indexes=INDEXES[key.name],
+            )
+        return committer
+
+    def collector(self) -> Collector:
+        """A garbage collection of the whole store."""
+        return Collector(
+            self.backend,
+            self.store,
+            types=self.types,
+            ids=self.ids,
+            clock=self.clock,
+            settings=self.settings.gc,
+        )
+
+    async def sweep_unlisted(self) -> list[RefKey]:
+        """Delete references of realms and catalogs that no list names (`scopes.py`)."""
+        return await sweep_unlisted(
+            self.backend, self._is_listed, clock=self.clock, grace=self.settings.gc.grace
+        )
+
+    async def _is_listed(self, key: RefKey) -> bool:
+        realms = (await self.committer(REALMS).read()).state
+        if await realms.find("names", encode_key(key.realm)) is None:
+            return False
+        if key.catalog == REALM_SCOPE:
+            return True
+        catalogs = (await self.committer(realm_reference(key.realm, "catalogs")).read()).state
+        return await catalogs.find("ids", encode_key(key.catalog)) is not None
+
+    async def close(self) -> None:
+        """Wait for commits under way."""
+        for committer in self._committers.values():
+            await committer.close()
+
+
+def commit_limits(settings: PersistenceSettings) -> CommitLimits:
+    """The commit loop's limits, from the settings."""
+    index = IndexLimits(buffer_bytes=settings.index_buffer_bytes, leaf_entries=settings.index_leaf_entries)
+    return CommitLimits(
+        index=index,
+        deadline_s=settings.commit_deadline.total_seconds(),
+        key_lifetime_s=(settings.idempotency_lifetime + settings.idempotency_buffer).total_seconds(),
+        recent_heads=settings.recent_heads,
+    )
+
+
+@asynccontextmanager
+async def open_persistence(
+    url: str,
+    settings: PersistenceSettings = _DEFAULTS,
+    *,
+    initialise: bool = False,
+    clock: Clock | None = None,
+    rng: Random | None = None,
+) -> AsyncIterator[Persistence]:
+    """Open a store for reading and writing. `initialise` makes an empty one ready; else it is refused."""
+    check_lifetimes(settings)
+    clock = clock or SystemClock()
+    rng = rng or SystemRandom()
+    backend = open_backend(url)
+    try:
+        await backend.setup()
+        cache = ObjectCache(settings.cache_bytes, clock)
+        types = load_types()
+        system = Store(backend, cache, clock, rng, realm=SYSTEM_REALM, catalog=REALM_SCOPE)
+        info = await (ensure_store_info(system, clock, rng) if initialise else load_store_info(system))
+        leases = NodeLeases(
+            system, clock, rng, owner=this_process(clock), lease_s=settings.node_lease.duration.total_seconds()
+        )
+        renew_every_s = settings.node_lease.renewal.total_seconds()
+        async with LeasedIds(leases, clock, rng, renew_every_s=renew_every_s) as ids:
+            persistence = Persistence(
+                backend,
+                ids=ids,
+                info=info,
+                types=types,
+                cache=cache,
+                settings=settings,
+                clock=clock,
+                rng=rng,
+            )
+            if initialise:
+                await _initialise(persistence)
+            try:
+                yield persistence
+            finally:
+                await persistence.close()
+    finally:
+        await backend.close()
+
+
+async def _initialise(persistence: Persistence) -> None:
+    """Create what a new store needs. Safe to repeat and to race."""
+    backend, clock = persistence.backend, persistence.clock
+    await ensure_reference(backend, REALMS, clock)
+    realms = persistence.committer(REALMS)
+    if DEFAULT_REALM not in await list_realms(realms):
+        try:
+            await create_realm(
+                realms, DEFAULT_REALM, backend=backend, ids=persistence.ids, clock=clock, principal="system"
+            )
+        except AlreadyExists:
+            return  # Another server was faster.

@@ -1,0 +1,78 @@
+"""Listings in pages, all on one state.
+
+The first page reads the current state; its token names that commit, so later pages continue on the very
+same one, whatever is committed meanwhile and whichever server answers.
+
+Must not break: tokens are bound to the reference, index and prefix they were issued for.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+from cynosure.common.errors import BadInput, Expired
+from cynosure.common.paging import PageTokens
+from cynosure.persistence.commit import COMMIT, Committer, State
+from cynosure.persistence.commit.records import NO_COMMIT
+from cynosure.persistence.index import after
+from cynosure.persistence.spi import ObjId, RefKey
+
+MAX_PAGE = 1_000
+
+
+class Page(Struct, frozen=True):
+    """One page of an index."""
+
+    entries: Sequence[tuple[bytes, bytes]]
+    next_token: str | None
+    """`None` on the last page."""
+    state: State
+    """Where the entries' objects are to be read."""
+
+
+class _Place(Struct, frozen=True, array_like=True):
+    commit: ObjId
+    start: bytes
+
+
+async def list_page(
+    committer: Committer,
+    tokens: PageTokens,
+    *,
+    index: str,
+    prefix: bytes,
+    size: int,
+    token: str | None = None,
+) -> Page:
+    """Entries with `prefix`, up to `size` of them, from where `token` left off."""
+    if not 1 <= size <= MAX_PAGE:
+        raise BadInput(
+            "The page size is out of range", field="pageSize", fix=f"Choose 1 to {MAX_PAGE}.", size=size
+        )
+    scope = _scope_of(committer.key, index, prefix)
+    if token is None:
+        state, start = (await committer.read()).state, b""
+    else:
+        place = msgspec.msgpack.decode(tokens.open(scope, token), type=_Place)
+        state, start = await _state_of(committer, place.commit), place.start
+    entries = await state.scan(index, prefix=prefix, start=start, limit=size + 1)
+    next_token = None
+    if len(entries) > size:
+        entries = entries[:size]
+        place = _Place(state.commit_id, after(entries[-1][0]))
+        next_token = tokens.seal(scope, msgspec.msgpack.encode(place))
+    return Page(entries, next_token, state)
+
+
+async def _state_of(committer: Committer, commit_id: ObjId) -> State:
+    if commit_id == NO_COMMIT:
+        return await State.load(committer.store, commit_id)
+    commit = await committer.store.find(COMMIT, commit_id)
+    if commit is None:
+        raise Expired("The listed state has been collected", fix="List again without a page token.")
+    return State(committer.store, commit_id, commit)
+
+
+def _scope_of(key: RefKey, index: str, prefix: bytes) -> str:
+    return "\x00".join([*key, index, prefix.hex()])

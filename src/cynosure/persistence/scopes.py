@@ -1,0 +1,136 @@
+"""Realms and catalogs as scopes of the store: how their references come to be, and go.
+
+Creating a scope touches two references' worth of state, and only one row can be swapped at a time, so the
+order is fixed:
+
+1. *prepare* the scope's own references, empty; nobody can find them yet;
+2. *list* it, with a commit to `realms` (or to the realm's `catalogs`): from here on it exists;
+3. *adopt* the references: raise their generation, or create them again if they were swept.
+
+A crash after 1 leaves references that no list names. The *repairer* (`sweep_unlisted`) deletes them when
+they are older than the grace period: it reads the reference, then the list, and deletes the reference
+only if it is still as read. Step 3 changes it, so whichever of the two comes second notices.
+
+Must not break: list before adopt, and reference before list in the repairer.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import timedelta
+
+import msgspec
+
+from cynosure.common.clock import Clock
+from cynosure.common.errors import AlreadyExists, BadInput
+from cynosure.persistence.commit import Change, Committed, Committer, Prepared, Request, View
+from cynosure.persistence.ids import IdSource
+from cynosure.persistence.index import after, decode_key, encode_key
+from cynosure.persistence.objects import ObjRef, Stored, struct_type
+from cynosure.persistence.references import (
+    REALM_REFERENCES,
+    ensure_reference,
+    realm_reference,
+)
+from cynosure.persistence.spi import REALM_SCOPE, SYSTEM_REALM, Backend, RealmId, RefKey
+from cynosure.persistence.store import NewObject
+
+MAX_REALM_CHARS = 128
+
+
+class RealmEntry(Stored, frozen=True):
+    """A realm, as the list of realms has it."""
+
+    name: str
+    created_us: int
+    properties: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+REALM_ENTRY = struct_type("realm", RealmEntry)
+
+
+async def create_realm(
+    realms: Committer, realm: RealmId, *, backend: Backend, ids: IdSource, clock: Clock, principal: str
+) -> RealmEntry:
+    """Create a realm; `AlreadyExists` when there is one of this name."""
+    check_realm_name(realm)
+    keys = [realm_reference(realm, name) for name in REALM_REFERENCES]
+    await prepare_references(backend, keys, clock)
+    name_key = encode_key(realm)
+
+    async def prepare(view: View) -> Prepared[RealmEntry]:
+        if await view.find("names", name_key) is not None:
+            raise AlreadyExists("There is a realm of this name", fix="Choose another name.", realm=realm)
+        entry = RealmEntry(name=realm, created_us=clock.now_us())
+        new = NewObject(REALM_ENTRY, ids.next(), entry)
+        value = ObjRef(new.id, REALM_ENTRY.name).pack()
+        feed = Change(kind="realm-created", index="names", key=name_key, after=value)
+        return Prepared(entry, {"names": {name_key: value}}, [new], [feed])
+
+    outcome = await realms.commit(Request(prepare, principal, operation="create-realm"))
+    await adopt_references(backend, keys, clock)
+    assert isinstance(outcome, Committed)  # noqa: S101 - the request has no idempotency key
+    return outcome.result
+
+
+async def list_realms(realms: Committer) -> list[RealmId]:
+    """Names of all realms, in order."""
+    state = (await realms.read()).state
+    names: list[RealmId] = []
+    start = b""
+    while entries := await state.scan("names", start=start, limit=1_000):
+        names += [RealmId(decode_key(key)[0]) for key, _ in entries]
+        start = after(entries[-1][0])
+    return names
+
+
+def check_realm_name(realm: str) -> None:
+    """Refuse names that headers, paths or files could not carry, and those reserved for the store."""
+    is_plain = realm.isascii() and all(each.isalnum() or each in "-_." for each in realm)
+    if not is_plain or not 1 <= len(realm) <= MAX_REALM_CHARS or realm[0] in "_.":
+        raise BadInput(
+            "Not a realm name",
+            field="realm",
+            fix=f"Use 1 to {MAX_REALM_CHARS} letters, digits, '-', '_', '.'; begin with a letter, digit or '-'.",
+            realm=realm[:MAX_REALM_CHARS],
+        )
+
+
+# --- references of a scope ----------------------------------------------------------------------
+
+
+async def prepare_references(backend: Backend, keys: Iterable[RefKey], clock: Clock) -> None:
+    """Step 1: create what does not exist."""
+    for key in keys:
+        await ensure_reference(backend, key, clock)
+
+
+async def adopt_references(backend: Backend, keys: Iterable[RefKey], clock: Clock) -> None:
+    """Step 3: make sure that what was prepared is not being swept."""
+    for key in keys:
+        while True:
+            ref = (await backend.fetch_refs([key]))[0]
+            if ref is None:
+                if await ensure_reference(backend, key, clock):
+                    break
+                continue
+            if await backend.swap_ref(ref, ref._replace(generation=ref.generation + 1)):
+                break
+
+
+IsListed = Callable[[RefKey], Awaitable[bool]]
+"""Whether the scope of a reference is listed, asked of the current state."""
+
+
+async def sweep_unlisted(
+    backend: Backend, is_listed: IsListed, *, clock: Clock, grace: timedelta
+) -> list[RefKey]:
+    """The repairer: delete references of scopes that no list names. Their objects are garbage then."""
+    before_us = clock.now_us() - int(grace.total_seconds() * 1_000_000)
+    swept: list[RefKey] = []
+    for ref in await backend.list_refs():
+        is_system = ref.key.realm == SYSTEM_REALM and ref.key.catalog == REALM_SCOPE
+        if is_system or ref.created_us >= before_us:
+            continue
+        # Order: the reference was read before the list is.
+        if not await is_listed(ref.key) and await backend.delete_ref(ref):
+            swept.append(ref.key)
+    return swept
