@@ -15,6 +15,7 @@ import pytest
 
 # No test may fail because the machine was slow.
 hypothesis.settings.register_profile("cynosure", deadline=None, database=None)
+hypothesis.settings.register_profile("soak", deadline=None, database=None, max_examples=2_000)
 hypothesis.settings.load_profile("cynosure")
 
 pytest_plugins = ["cynosure.testing.harness.fixtures"]

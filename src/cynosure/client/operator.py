@@ -5,7 +5,6 @@ work itself; anything else that goes wrong is an error.
 """
 
 import random
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,36 +15,12 @@ import msgspec
 
 from cynosure.client.errors import from_failed
 from cynosure.client.http import HttpClient
-from cynosure.client.unix_socket import short_path
+from cynosure.client.unix_socket import is_answering, short_path
 from cynosure.common.clock import Clock
 from cynosure.common.errors import OutcomeUnknown, Unavailable
 from cynosure.common.progress import Done, Event, Failed, Progress, Report
 
 _decode_event = msgspec.json.Decoder(Event).decode
-
-
-def is_answering(path: Path) -> bool:
-    """Whether a process accepts connections on this socket."""
-    with short_path(path) as name, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(5.0)
-        try:
-            probe.connect(name)
-        except (FileNotFoundError, ConnectionRefusedError):
-            return False
-        except PermissionError as error:
-            raise Unavailable(
-                "The operator socket belongs to another user",
-                fix="Run the command as the user that runs the server.",
-                path=str(path),
-            ) from error
-        except OSError as error:
-            raise Unavailable(
-                "The operator socket does not answer",
-                fix="Check whether the server hangs; restart it if so.",
-                path=str(path),
-                reason=str(error),
-            ) from error
-    return True
 
 
 class OperatorClient:

@@ -12,17 +12,17 @@ from cynosure.persistence.index_nodes import INDEX_NODE
 from cynosure.persistence.objects import ObjectType, TypeRegistry
 from cynosure.persistence.scopes import REALM_ENTRY
 from cynosure.persistence.store_info import STORE_INFO
-from cynosure.persistence.tasks import COORDINATED_TASK
+from cynosure.persistence.tasks import TASK
 
 OBJECT_TYPES: tuple[ObjectType[Any], ...] = (
     COMMIT,
-    COORDINATED_TASK,
     DOOMED,
     INDEX_NODE,
     NODE_LEASE,
     PIN,
     REALM_ENTRY,
     STORE_INFO,
+    TASK,
 )
 
 TYPES_GROUP = "cynosure.object_types"

@@ -14,12 +14,13 @@ from random import Random, SystemRandom
 from cynosure.common.clock import Clock, SystemClock
 from cynosure.common.errors import AlreadyExists
 from cynosure.common.paging import PageTokens
+from cynosure.persistence import metrics
 from cynosure.persistence.cache import ObjectCache
 from cynosure.persistence.commit import CommitLimits, Committer, Counters
 from cynosure.persistence.core_types import load_types
 from cynosure.persistence.gc.collect import Collector
 from cynosure.persistence.heads import Heads
-from cynosure.persistence.ids import IdSource, LeasedIds, NodeLeases, this_process
+from cynosure.persistence.ids import IdSource, LeasedIds, NodeLeases, Owner, this_process
 from cynosure.persistence.index import IndexLimits, encode_key
 from cynosure.persistence.objects import TypeRegistry
 from cynosure.persistence.open_backend import open_backend
@@ -35,6 +36,7 @@ from cynosure.persistence.settings import PersistenceSettings, check_lifetimes
 from cynosure.persistence.spi import REALM_SCOPE, SYSTEM_REALM, Backend, CatalogId, RealmId, RefKey
 from cynosure.persistence.store import Store
 from cynosure.persistence.store_info import StoreInfo, ensure_store_info, load_store_info
+from cynosure.persistence.tasks import CoordinatedTasks
 
 _DEFAULTS = PersistenceSettings()
 
@@ -53,6 +55,7 @@ class Persistence:
         settings: PersistenceSettings,
         clock: Clock,
         rng: Random,
+        owner: Owner,
     ) -> None:
         self.backend = backend
         self.ids = ids
@@ -66,7 +69,9 @@ class Persistence:
         self.heads = Heads(backend, clock, max_staleness_s=settings.head_staleness.total_seconds())
         self.page_tokens = PageTokens(info.page_key, clock, settings.page_token_life)
         self._limits = commit_limits(settings)
+        self.tasks = CoordinatedTasks(self.store(SYSTEM_REALM), clock, rng, owner)
         self._committers: dict[RefKey, Committer] = {}
+        self._published = (0, 0, 0)
 
     def store(self, realm: RealmId, catalog: CatalogId = REALM_SCOPE) -> Store:
         """The typed objects of one scope."""
@@ -99,6 +104,15 @@ class Persistence:
             clock=self.clock,
             settings=self.settings.gc,
         )
+
+    def publish(self) -> None:
+        """Bring metrics up to date that are too hot to count one by one. Call it every few seconds."""
+        metrics.CACHE_BYTES.set(self.cache.weight_bytes)
+        now = (self.cache.hits, self.cache.misses, self.heads.reads)
+        counters = (metrics.CACHE_HITS, metrics.CACHE_MISSES, metrics.HEAD_READS)
+        for counter, value, before in zip(counters, now, self._published, strict=True):
+            counter.inc(value - before)
+        self._published = now
 
     async def sweep_unlisted(self) -> list[RefKey]:
         """Delete references of realms and catalogs that no list names (`scopes.py`)."""
@@ -152,8 +166,9 @@ async def open_persistence(
         types = load_types()
         system = Store(backend, cache, clock, rng, realm=SYSTEM_REALM, catalog=REALM_SCOPE)
         info = await (ensure_store_info(system, clock, rng) if initialise else load_store_info(system))
+        owner = this_process(clock)
         leases = NodeLeases(
-            system, clock, rng, owner=this_process(clock), lease_s=settings.node_lease.duration.total_seconds()
+            system, clock, rng, owner=owner, lease_s=settings.node_lease.duration.total_seconds()
         )
         renew_every_s = settings.node_lease.renewal.total_seconds()
         async with LeasedIds(leases, clock, rng, renew_every_s=renew_every_s) as ids:
@@ -166,6 +181,7 @@ async def open_persistence(
                 settings=settings,
                 clock=clock,
                 rng=rng,
+                owner=owner,
             )
             if initialise:
                 await _initialise(persistence)

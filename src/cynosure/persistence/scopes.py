@@ -85,11 +85,11 @@ async def list_realms(realms: Committer) -> list[RealmId]:
 def check_realm_name(realm: str) -> None:
     """Refuse names that headers, paths or files could not carry, and those reserved for the store."""
     is_plain = realm.isascii() and all(each.isalnum() or each in "-_." for each in realm)
-    if not is_plain or not 1 <= len(realm) <= MAX_REALM_CHARS or realm[0] in "_.":
+    if not is_plain or not 1 <= len(realm) <= MAX_REALM_CHARS or not realm[0].isalnum():
         raise BadInput(
             "Not a realm name",
             field="realm",
-            fix=f"Use 1 to {MAX_REALM_CHARS} letters, digits, '-', '_', '.'; begin with a letter, digit or '-'.",
+            fix=f"Use up to {MAX_REALM_CHARS} letters, digits, '-', '_', '.'; begin with a letter or digit.",
             realm=realm[:MAX_REALM_CHARS],
         )
 

@@ -6,6 +6,7 @@ A maintainer must not break: nothing is closed while a request still uses it. Re
 
 import asyncio
 import contextlib
+import logging
 import math
 import random
 import signal
@@ -122,6 +123,8 @@ def _config(service: Service, grace_s: float, tls: ServerTls | None) -> uvicorn.
 
 
 def _start_telemetry(settings: Settings, slot: int) -> None:
+    # Its starts and stops are told by our own events; what remains is trouble.
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     if settings.telemetry.metrics:
         shared = settings.server.metrics_dir if settings.server.workers > 1 else None
         start_metrics(directory=shared, slot=str(slot))

@@ -15,8 +15,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from cynosure.client.operator import is_answering
-from cynosure.client.unix_socket import short_path
+from cynosure.client.unix_socket import is_answering, short_path
 from cynosure.common.errors import Misconfigured
 
 _BACKLOG = 2048

@@ -254,7 +254,7 @@ class Inhabitant:
         nodes: set[int] = set()
         if self.holder is None or self.process.clock.is_stopped:
             return nodes
-        for _ in range(self.world.rng.choices([1, 3, 4200], [10, 10, 1])[0]):
+        for _ in range(self.world.rng.choices([1, 3, 4200], [200, 200, 1])[0]):
             try:
                 obj_id = self.ids.next()
             except CynosureError:
@@ -269,11 +269,11 @@ class Inhabitant:
         return nodes
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(10))
 async def test_no_id_twice_and_no_two_holders_whatever_happens(
     make_world: Any, settle: Any, seed: int
 ) -> None:
-    """Three node ids, four processes. Odd seeds: clocks wrong beyond the margin, where only ids stay unique."""
+    """Three node ids, four processes. Odd seeds: clocks too wrong to prevent two holders."""
     world = await make_world(seed)
     rng = world.rng
     is_sane = seed % 2 == 0
@@ -285,7 +285,7 @@ async def test_no_id_twice_and_no_two_holders_whatever_happens(
         holders = [node for person in people for node in person.make_ids()]
         assert not is_sane or len(holders) == len(set(holders)), "two processes hold the same node id"
 
-    for _ in range(400):
+    for _ in range(300):
         person = rng.choice(people)
         action = rng.random()
         if person.holder is None:

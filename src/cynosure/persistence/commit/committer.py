@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 from cynosure.common.clock import Clock
 from cynosure.common.errors import Contended, CynosureError, OutcomeUnknown, Unavailable
 from cynosure.common.retry import Backoff
+from cynosure.persistence import metrics
 from cynosure.persistence.commit.build import Built, CommitLimits, build_commit
 from cynosure.persistence.commit.outcome import settle_swap
 from cynosure.persistence.commit.recent_keys import find_key
@@ -45,7 +46,7 @@ _TURNS_AFTER_LOSS = 64
 
 @dataclass(slots=True)
 class Counters:
-    """What the committers of a process have seen; exported as metrics."""
+    """What the committers of one `Persistence` have seen, for status and tests (`metrics.py` counts too)."""
 
     commits: int = 0
     requests: int = 0
@@ -183,6 +184,7 @@ class Committer:
         entry.attempts += 1
         if entry.attempts > 1:
             self._counters.prepared_again += 1
+            metrics.PREPARED_AGAIN.inc()
         entry.prepared = None
         tracked = Tracked(view)
         prepared = await entry.request.prepare(tracked)
@@ -249,6 +251,7 @@ class Committer:
         except Unavailable:
             return None  # Too many want a turn: the swap itself decides.
         self._counters.turns += 1
+        metrics.TURNS.inc()
         return held
 
     async def _commit_group(self, held: HeldRef | None) -> None:
@@ -436,6 +439,7 @@ class Committer:
                 won = await self._backend.swap_ref(base.ref, built.ref, rows)
         except OutcomeUnknown:
             self._counters.unknown += 1
+            metrics.UNKNOWN_SWAPS.inc()
             await self._settle_unknown(group, base, built, rows)
             return
         except CynosureError as error:
@@ -470,7 +474,9 @@ class Committer:
 
     def _won(self, group: _Group, built: Built, *, is_head: bool = True) -> None:
         self._counters.commits += 1
+        metrics.COMMITS.inc()
         self._counters.requests += len(group.accepted)
+        metrics.REQUESTS.inc(len(group.accepted))
         sequence = built.state.commit.record.sequence
         for each in built.objects:
             self.store.remember(each)
@@ -490,6 +496,7 @@ class Committer:
 
     async def _lost(self, group: _Group) -> None:
         self._counters.lost += 1
+        metrics.LOST_SWAPS.inc()
         self._turns_wanted = _TURNS_AFTER_LOSS
         self._base = None
         for entry, _ in group.refused:

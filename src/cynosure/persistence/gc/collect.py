@@ -26,9 +26,9 @@ from cynosure.common.errors import OutcomeUnknown
 from cynosure.persistence.gc.doomed import DOOMED, Doomed, DoomedScope
 from cynosure.persistence.gc.pace import Pacer
 from cynosure.persistence.gc.pins import PIN
-from cynosure.persistence.reach import Reach
 from cynosure.persistence.ids import IdSource
 from cynosure.persistence.objects import TypeRegistry
+from cynosure.persistence.reach import Reach
 from cynosure.persistence.settings import GcSettings
 from cynosure.persistence.spi import (
     REALM_SCOPE,

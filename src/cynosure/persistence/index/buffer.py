@@ -5,8 +5,8 @@ order decides what is spilled; a `None` value is a tombstone that hides the tree
 """
 
 import struct
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+from bisect import insort
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from cynosure.common.errors import BadInput, CorruptObject, TooLarge
@@ -14,40 +14,56 @@ from cynosure.persistence.index.columns import Reader, ValueColumn, pack, unpack
 from cynosure.persistence.index.limits import MAX_KEY_BYTES, MAX_VALUE_BYTES
 
 _ENTRY_BYTES = 2
+_FEW = 8
 _HEADER = struct.Struct(">II")
 
 
 class Buffer:
     """An immutable set of changes in the order in which they were made."""
 
-    def __init__(self, entries: dict[bytes, bytes | None], size_bytes: int | None = None) -> None:
+    __slots__ = ("_ordered", "entries", "size_bytes")
+
+    def __init__(
+        self,
+        entries: dict[bytes, bytes | None],
+        size_bytes: int | None = None,
+        ordered: list[bytes] | None = None,
+    ) -> None:
         self.entries: Final = entries
         self.size_bytes: Final = _size_bytes(entries.items()) if size_bytes is None else size_bytes
         """Before compression."""
+        self._ordered = ordered
 
-    @cached_property
+    @property
     def ordered(self) -> list[bytes]:
         """The keys in key order."""
-        return sorted(self.entries)
+        if self._ordered is None:
+            self._ordered = sorted(self.entries)
+        return self._ordered
 
     def apply(self, changes: Mapping[bytes, bytes | None]) -> "Buffer":
         """With these changes as the most recent ones."""
         entries = self.entries.copy()
         size_bytes = self.size_bytes
+        # A few keys are put into their places; many are sorted when somebody asks.
+        ordered = self.ordered[:] if len(changes) <= _FEW else None
         for key, value in changes.items():
             check_entry(key, value)
             if key in entries:
                 # Taken out first: a dict keeps the place of a key that is only assigned to.
-                size_bytes -= len(key) + len(entries.pop(key) or b"") + _ENTRY_BYTES
+                size_bytes -= entry_bytes(key, entries.pop(key))
+            elif ordered is not None:
+                insort(ordered, key)
             entries[key] = value
-            size_bytes += len(key) + len(value or b"") + _ENTRY_BYTES
-        return Buffer(entries, size_bytes)
+            size_bytes += entry_bytes(key, value)
+        return Buffer(entries, size_bytes, ordered)
 
-    def without(self, keys: Iterable[bytes]) -> "Buffer":
+    def without(self, keys: Collection[bytes]) -> "Buffer":
         """Without these keys, which were spilled."""
         entries = self.entries.copy()
-        spilled_bytes = _size_bytes((key, entries.pop(key)) for key in keys)
-        return Buffer(entries, self.size_bytes - spilled_bytes)
+        spilled_bytes = _size_bytes([(key, entries.pop(key)) for key in keys])
+        ordered = [key for key in self.ordered if key in entries]
+        return Buffer(entries, self.size_bytes - spilled_bytes, ordered)
 
     @property
     def weight_bytes(self) -> int:
@@ -75,23 +91,26 @@ class Buffer:
         live = ValueColumn.decode(reader)
         if len(keys) != count or (body and not count):
             raise CorruptObject("A buffer holds another number of keys than it says", expected=count)
-        values: list[bytes | None]
-        marks = f"{int.from_bytes(tombstones, 'big'):0{count}b}" if tombstones else "0" * count
-        if len(marks) != count or live.count != marks.count("0"):
+        marks = f"{int.from_bytes(tombstones, 'big'):0{count}b}" if tombstones else ""
+        if (tombstones and len(marks) != count) or live.count != count - marks.count("1"):
             raise CorruptObject("A buffer has not one value per key", keys=count, values=live.count)
-        if "1" in marks:
-            given = iter(live.to_list())
+        values: Iterable[bytes | None] = live.to_list()
+        if tombstones:
+            given = iter(values)
             values = [None if mark == "1" else next(given) for mark in marks]
-        else:
-            values = list(live.to_list())
         entries = dict(zip(keys, values, strict=True))
         if len(entries) != count:
             raise CorruptObject("A buffer holds a key twice", expected=count, found=len(entries))
-        return cls(entries)
+        return cls(entries, sum(map(len, keys)) + len(live.body) + _ENTRY_BYTES * count)
+
+
+def entry_bytes(key: bytes, value: bytes | None) -> int:
+    """What one change counts towards the buffer's limit."""
+    return len(key) + len(value or b"") + _ENTRY_BYTES
 
 
 def _size_bytes(entries: Iterable[tuple[bytes, bytes | None]]) -> int:
-    return sum(len(key) + len(value or b"") + _ENTRY_BYTES for key, value in entries)
+    return sum(entry_bytes(key, value) for key, value in entries)
 
 
 def check_entry(key: bytes, value: bytes | None) -> None:

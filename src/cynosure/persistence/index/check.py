@@ -42,7 +42,7 @@ async def check(loader: NodeLoader, index: Index) -> Shape:
         inner_nodes += node is not index.root
         bounds = [low, *node.separators, high]
         for start in range(0, node.count, _LOAD_BATCH):
-            batch = [ObjId(child) for child in node.children[start : start + _LOAD_BATCH]]
+            batch = node.children[start : start + _LOAD_BATCH]
             ids += batch
             for at, child in enumerate(await load_all(loader, batch), start):
                 stack.append((child_of(node, child), bounds[at] or b"", bounds[at + 1]))

@@ -7,24 +7,21 @@ between versions of a node, and bytes from a row are never trusted: whatever doe
 `CorruptObject` here, so that no other code meets it.
 """
 
-import re
 import struct
 import zlib
 from array import array
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
+from typing import Final
 
 from cynosure.common.errors import CorruptObject
 
-_BLOCK = 16
-_BLOCKS = re.compile(rb"\0([^\0]*)(?:\0[^\0]*){0,15}")
+_NO_STARTS: Final = array("I")
 _COMPRESS_FROM_BYTES = 128
 _MAX_SECTION_BYTES = 64 * 1024 * 1024
 _DENSE_BYTES = 16
 _RAW_DEFLATE = -15
 _BYTES_OBJECT = 33
-_POINTER = 8
 
 _PACKED = struct.Struct(">BII")
 _KEYS = struct.Struct(">IH")
@@ -98,24 +95,22 @@ def unpack(reader: Reader) -> bytes:
 class KeyColumn:
     """Sorted, distinct keys without their common prefix, each between two NUL bytes.
 
-    Every sixteenth key is kept apart, so that a lookup bisects a short list and then searches a few
-    hundred bytes. The packed form is kept too: most changes replace values under unchanged keys,
-    and then the next version of the node is written without compressing its keys again.
+    A lookup goes by one byte of the key's hash and compares the few keys that share it: fewer steps
+    and far fewer scattered memory reads than bisecting a list of keys, and no object per key. The
+    packed form is kept: most changes replace values under unchanged keys, and then the next version
+    of the node is written without compressing its keys again.
     """
 
-    __slots__ = ("_block_heads", "_block_starts", "_packed", "count", "joined", "prefix")
+    __slots__ = ("_packed", "_starts", "_tags", "count", "joined", "prefix")
 
     def __init__(self, prefix: bytes, joined: bytes, packed: bytes | None = None) -> None:
         self.prefix = prefix
         self.joined = joined
         self.count = joined.count(b"\0") - 1
         self._packed = packed
-        self._block_heads: list[bytes] = []
-        self._block_starts: list[int] = []
-        for match in _BLOCKS.finditer(joined, 0, len(joined) - 1):
-            self._block_heads.append(match[1])
-            self._block_starts.append(match.start())
-        self._block_starts.append(len(joined) - 1)
+        # Made by the first lookup: neither a scan nor an inner node ever needs them.
+        self._tags: bytes | None = None
+        self._starts: array[int] = _NO_STARTS
 
     @classmethod
     def of(cls, keys: Sequence[bytes]) -> "KeyColumn":
@@ -129,18 +124,25 @@ class KeyColumn:
 
     def find(self, key: bytes) -> int:
         """Position of this key, or -1."""
-        prefix = self.prefix
-        if not key.startswith(prefix):
-            return -1
-        suffix = key[len(prefix) :]
-        block = bisect_right(self._block_heads, suffix) - 1
-        if block < 0:
-            return -1
-        start = self._block_starts[block]
-        at = self.joined.find(b"\0" + suffix + b"\0", start, self._block_starts[block + 1] + 1)
-        if at < 0 or b"\0" in key:  # a key with NUL could match across two neighbours
-            return -1
-        return block * _BLOCK + self.joined.count(b"\0", start, at)
+        tags = self._tags
+        if tags is None:
+            tags = self._tag()
+        tag = hash(key) & 0xFF
+        at = tags.find(tag)
+        while at >= 0:
+            starts = self._starts
+            if self.prefix + self.joined[starts[at] : starts[at + 1] - 1] == key:
+                return at
+            at = tags.find(tag, at + 1)
+        return -1
+
+    def _tag(self) -> bytes:
+        """Where each key starts in `joined`, and one byte of its hash."""
+        keys = self.to_list()
+        taken_off = len(self.prefix) - 1
+        self._starts = array("I", accumulate([len(key) - taken_off for key in keys], initial=1))
+        self._tags = bytes([hash(key) & 0xFF for key in keys])
+        return self._tags
 
     def to_list(self) -> list[bytes]:
         """All keys in order, whole."""
@@ -164,9 +166,8 @@ class KeyColumn:
     @property
     def weight_bytes(self) -> int:
         """Memory held."""
-        weight = 120 + 3 * _BYTES_OBJECT + len(self.prefix) + len(self.joined) + len(self._packed or b"")
-        heads = self._block_heads
-        return weight + 176 + sum(map(len, heads)) + len(heads) * (_BYTES_OBJECT + 2 * _POINTER + 32)
+        held_bytes = len(self.prefix) + len(self.joined) + len(self._packed or b"")
+        return 184 + 4 * _BYTES_OBJECT + held_bytes + 5 * self.count
 
     def encode(self) -> bytes:
         """Stored form."""
@@ -191,12 +192,12 @@ class KeyColumn:
 class ValueColumn:
     """Values in the order of their keys: of one width without any per-value object, or with ends."""
 
-    __slots__ = ("_body", "_ends", "_width", "count")
+    __slots__ = ("body", "count", "ends", "width")
 
     def __init__(self, body: bytes, count: int, width: int, ends: "array[int] | None") -> None:
-        self._body = body
-        self._width = width
-        self._ends = ends
+        self.body = body
+        self.width = width
+        self.ends = ends
         self.count = count
 
     @classmethod
@@ -208,26 +209,26 @@ class ValueColumn:
         return cls(b"".join(values), len(values), 0, array("I", accumulate(map(len, values))))
 
     def __getitem__(self, at: int) -> bytes:
-        if self._ends is None:
-            width = self._width
-            return self._body[at * width : at * width + width]
-        return self._body[self._ends[at - 1] if at else 0 : self._ends[at]]
+        if self.ends is None:
+            width = self.width
+            return self.body[at * width : at * width + width]
+        return self.body[self.ends[at - 1] if at else 0 : self.ends[at]]
 
     def to_list(self) -> list[bytes]:
         """All values in key order."""
-        body = self._body
-        if self._ends is not None:
-            return [body[start:end] for start, end in pairwise((0, *self._ends))]
-        width = self._width
+        body = self.body
+        if self.ends is not None:
+            return [body[start:end] for start, end in pairwise((0, *self.ends))]
+        width = self.width
         if not width:
             return [b""] * self.count
         return [body[at : at + width] for at in range(0, len(body), width)]
 
     def replaced(self, changes: Mapping[int, bytes]) -> "ValueColumn":
         """A copy with other values at some positions."""
-        width = self._width
-        if self._ends is None and all(len(value) == width for value in changes.values()):
-            body = bytearray(self._body)
+        width = self.width
+        if self.ends is None and all(len(value) == width for value in changes.values()):
+            body = bytearray(self.body)
             for at, value in changes.items():
                 body[at * width : at * width + width] = value
             return ValueColumn(bytes(body), self.count, width, None)
@@ -239,20 +240,20 @@ class ValueColumn:
     @property
     def size_bytes(self) -> int:
         """Before compression."""
-        return len(self._body) + (0 if self._ends is None else 4 * self.count)
+        return len(self.body) + (0 if self.ends is None else 4 * self.count)
 
     @property
     def weight_bytes(self) -> int:
         """Memory held."""
-        return 64 + _BYTES_OBJECT + len(self._body) + (0 if self._ends is None else 80 + 4 * self.count)
+        return 64 + _BYTES_OBJECT + len(self.body) + (0 if self.ends is None else 80 + 4 * self.count)
 
     def encode(self) -> bytes:
         """Stored form."""
-        if self._ends is None:
-            header = _VALUES.pack(self.count, 0, self._width)
-            return header + pack(self._body, is_dense=self._width <= _DENSE_BYTES)
-        lengths = [end - start for start, end in pairwise((0, *self._ends))]
-        return _VALUES.pack(self.count, 1, 0) + pack(struct.pack(f">{self.count}I", *lengths) + self._body)
+        if self.ends is None:
+            header = _VALUES.pack(self.count, 0, self.width)
+            return header + pack(self.body, is_dense=self.width <= _DENSE_BYTES)
+        lengths = [end - start for start, end in pairwise((0, *self.ends))]
+        return _VALUES.pack(self.count, 1, 0) + pack(struct.pack(f">{self.count}I", *lengths) + self.body)
 
     @classmethod
     def decode(cls, reader: Reader) -> "ValueColumn":

@@ -92,7 +92,7 @@ class _Level:
         for node in self.nodes:
             if not isinstance(node, Inner) or node.level != self.level:
                 raise CorruptObject("An index node has a child of another level", expected=self.level)
-            ids += map(ObjId, node.children)
+            ids += node.children
         self.level, self.nodes, self.ids = self.level - 1, [], ids
 
     @property

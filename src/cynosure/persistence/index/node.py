@@ -13,7 +13,7 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, cast
 
 from cynosure.common.errors import CorruptObject, NewerFormat
 from cynosure.persistence.index.columns import KeyColumn, Reader, ValueColumn, common_prefix
@@ -45,7 +45,13 @@ class Leaf:
     def find(self, key: bytes) -> bytes | None:
         """The value of this key in this leaf."""
         at = self.keys.find(key)
-        return None if at < 0 else self.values[at]
+        if at < 0:
+            return None
+        values = self.values
+        if values.ends is None:  # spelled out, because every lookup ends here
+            width = values.width
+            return values.body[at * width : at * width + width]
+        return values[at]
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
         """All entries in key order."""
@@ -92,18 +98,20 @@ class Leaf:
 class Inner:
     """Children of one range of keys, with the separators between them."""
 
-    __slots__ = ("_keys", "children", "level", "separators")
+    __slots__ = ("_ids", "_keys", "children", "level", "separators")
 
     def __init__(
         self,
         level: int,
         separators: list[bytes],
-        children: "array[int]",
+        ids: "array[int]",
         keys: KeyColumn | None = None,
     ) -> None:
         self.level = level
         self.separators = separators
-        self.children = children
+        self._ids = ids
+        # The same array under its meaning: wrapping each id costs more than the search for it.
+        self.children = cast("Sequence[ObjId]", ids)
         self._keys = keys or KeyColumn.of(separators)
 
     @classmethod
@@ -113,14 +121,14 @@ class Inner:
 
     def child_for(self, key: bytes) -> ObjId:
         """The child whose range holds this key."""
-        return ObjId(self.children[bisect_right(self.separators, key)])
+        return self.children[bisect_right(self.separators, key)]
 
     def replaced(self, changes: Mapping[int, ObjId]) -> "Inner":
         """A copy with other children at some positions, under the same separators."""
-        children = self.children[:]
+        ids = self._ids[:]
         for at, child in changes.items():
-            children[at] = child
-        return Inner(self.level, self.separators, children, self._keys)
+            ids[at] = child
+        return Inner(self.level, self.separators, ids, self._keys)
 
     @property
     def count(self) -> int:
@@ -140,7 +148,7 @@ class Inner:
 
     def encode(self) -> bytes:
         """Stored form."""
-        return _HEADER.pack(FORMAT, self.level) + self._keys.encode() + _big_endian(self.children).tobytes()
+        return _HEADER.pack(FORMAT, self.level) + self._keys.encode() + _big_endian(self._ids).tobytes()
 
 
 Node: TypeAlias = Leaf | Inner
@@ -192,21 +200,20 @@ def read_node(reader: Reader, data: bytes) -> Node:
                 "An index leaf has not one value per key", keys=keys.count, values=values.count
             )
         return Leaf(keys, values)
-    children = array("Q", reader.take(_ID_BYTES * (keys.count + 1)))
-    children = _big_endian(children)
-    if max(children) > _MAX_ID:
+    ids = _big_endian(array("Q", reader.take(_ID_BYTES * (keys.count + 1))))
+    if max(ids) > _MAX_ID:
         raise CorruptObject("An index node names an impossible child")
-    return Inner(level, keys.to_list(), children, keys)
+    return Inner(level, keys.to_list(), ids, keys)
 
 
 async def load_all(loader: NodeLoader, ids: Sequence[ObjId]) -> list[Node]:
     """Nodes in the order of `ids`; those not in memory come in one request."""
     nodes = [loader.get(id) for id in ids]
-    missing = [id for id, node in zip(ids, nodes, strict=True) if node is None]
-    if missing:
+    if None in nodes:
+        missing = [id for id, node in zip(ids, nodes, strict=True) if node is None]
         loaded = iter(await loader.load_many(missing))
-        nodes = [node if node is not None else next(loaded) for node in nodes]
-    return [node for node in nodes if node is not None]
+        nodes = [next(loaded) if node is None else node for node in nodes]
+    return cast("list[Node]", nodes)
 
 
 def child_of(parent: Inner, child: Node) -> Node:

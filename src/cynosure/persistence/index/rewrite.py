@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from cynosure.persistence.index.limits import IndexLimits
 from cynosure.persistence.index.node import EMPTY_LEAF, Inner, Leaf, Node, NodeLoader, child_of, load_all
-from cynosure.persistence.index.shape import fits_root, is_tiny, joined, may_join, split
+from cynosure.persistence.index.shape import fits_root, has_same_shape, is_tiny, joined, may_join, split
 from cynosure.persistence.spi import ObjId
 
 _LOAD_BATCH = 64
@@ -56,7 +56,7 @@ class Rewrite:
     def _shrink(self, root: Node) -> Node:
         """Pull an only child up into the commit object, when it fits well and is at hand."""
         while isinstance(root, Inner) and root.count == 1:
-            id = ObjId(root.children[0])
+            id = root.children[0]
             child = self.nodes.get(id) or self._loader.get(id)
             if child is None or not fits_root(child, self._limits, share=_PULL_UP_SHARE):
                 break
@@ -90,7 +90,7 @@ class Rewrite:
         slots: list[_Slot] = []
         for at, child in enumerate(node.children):
             separator = node.separators[at - 1] if at else b""
-            for slot in edits.get(at, (_Slot(b"", ObjId(child), None),)):
+            for slot in edits.get(at, (_Slot(b"", child, None),)):
                 slot.separator = slot.separator or separator
                 slots.append(slot)
         await self._join_tiny(node, slots)
@@ -118,7 +118,7 @@ class Rewrite:
         edits: dict[int, list[_Slot]] = {}
         for start in range(0, len(touched), _LOAD_BATCH):
             batch = touched[start : start + _LOAD_BATCH]
-            children = await load_all(self._loader, [ObjId(node.children[at]) for at, _, _ in batch])
+            children = await load_all(self._loader, [node.children[at] for at, _, _ in batch])
             for (at, first, end), child in zip(batch, children, strict=True):
                 edited = await self._edit(child_of(node, child), first, end)
                 if edited is not child:
@@ -128,6 +128,8 @@ class Rewrite:
     def _replacing(self, child: Node, edited: Node | None, first: int) -> list[_Slot]:
         if edited is None:
             return []
+        if has_same_shape(child, edited):
+            return [_Slot(b"", None, edited)]
         pieces = split(edited, self._limits, is_append=_is_append(child, self._keys[first]))
         has_shrunk = edited.count < child.count and is_tiny(edited, self._limits)
         return [_Slot(separator, None, piece, has_shrunk=has_shrunk) for separator, piece in pieces]

@@ -75,7 +75,7 @@ async def _leaves(
             last = len(separators) if high is None else bisect_left(separators, high)
             for at in range(last, first - 1, -1):
                 bound = separators[at] if at < len(separators) else upper
-                stack.append((node, ObjId(node.children[at]), bound))
+                stack.append((node, node.children[at], bound))
         if not stack:
             return
         parent, id, upper = stack.pop()

@@ -24,6 +24,14 @@ def fill(node: Node, limits: IndexLimits) -> float:
     return max(node.count / limits.inner_entries, node.size_bytes / limits.inner_bytes)
 
 
+def has_same_shape(before: Node, after: Node) -> bool:
+    """Whether only values or ids were replaced, so that the node needs neither a cut nor a neighbour."""
+    if isinstance(before, Leaf) and isinstance(after, Leaf):
+        widths = before.values.ends is after.values.ends and before.values.width == after.values.width
+        return before.keys is after.keys and widths
+    return isinstance(before, Inner) and isinstance(after, Inner) and before.separators is after.separators
+
+
 def is_overfull(node: Node, limits: IndexLimits) -> bool:
     """Whether `split` would cut this node."""
     least = 1 if isinstance(node, Leaf) else 3
@@ -50,7 +58,7 @@ def joined(left: Node, separator: bytes, right: Node) -> Node:
     """One node with the content of two neighbours."""
     if isinstance(left, Inner) and isinstance(right, Inner):
         separators = [*left.separators, separator, *right.separators]
-        return Inner(left.level, separators, left.children + right.children)
+        return Inner.of(left.level, separators, [*left.children, *right.children])
     if isinstance(left, Leaf) and isinstance(right, Leaf):
         return Leaf.of([*left.items(), *right.items()])
     raise AssertionError("neighbours have the same level")
@@ -85,7 +93,7 @@ def split(node: Node, limits: IndexLimits, *, is_append: bool = False) -> list[t
     return [
         (
             node.separators[low - 1] if low else b"",
-            Inner(node.level, node.separators[low : high - 1], node.children[low:high]),
+            Inner.of(node.level, node.separators[low : high - 1], node.children[low:high]),
         )
         for low, high in _bounds(shares, is_append=is_append, least=2)
     ]

@@ -14,7 +14,7 @@ from typing import ClassVar, Final, NamedTuple
 from msgspec import Struct
 
 from cynosure.common.errors import BadInput, CorruptObject, NewerFormat
-from cynosure.persistence.index.buffer import EMPTY_BUFFER, Buffer
+from cynosure.persistence.index.buffer import EMPTY_BUFFER, Buffer, entry_bytes
 from cynosure.persistence.index.columns import Reader
 from cynosure.persistence.index.limits import IndexLimits
 from cynosure.persistence.index.node import (
@@ -83,7 +83,7 @@ class Index:
             return entries[key]
         node = self.root
         while isinstance(node, Inner):
-            id = ObjId(node.children[bisect_right(node.separators, key)])
+            id = node.children[bisect_right(node.separators, key)]
             child = loader.get(id)
             if child is None:
                 child = await loader.load(id)
@@ -191,7 +191,7 @@ class Index:
             end = len(ordered) if high is None else bisect_left(ordered, high)
             for key in ordered[bisect_left(ordered, low) : end]:
                 value = cold[key] = entries[key]
-                excess_bytes -= len(key) + len(value or b"")
+                excess_bytes -= entry_bytes(key, value)
             leaves += 1
         return cold
 
@@ -205,7 +205,7 @@ class Index:
             high = node.separators[at] if at < len(node.separators) else high
             if node.level == 1:
                 break
-            id = ObjId(node.children[at])
+            id = node.children[at]
             node = child_of(node, loader.get(id) or await loader.load(id))
         return low, high
 
@@ -275,4 +275,4 @@ def links(owner: Index | Node) -> Links:
         return Links(children, [*values, *buffered])
     if isinstance(owner, Leaf):
         return Links((), owner.values.to_list())
-    return Links([ObjId(child) for child in owner.children], ())
+    return Links(owner.children, ())

@@ -18,7 +18,7 @@ _CLOSE_TIMEOUT_S: Final = 5.0
 
 
 class Pool:
-    """At most `size` connections, made when needed, the last used first. Those who wait are served in order."""
+    """At most `size` connections, made when needed, the last used first. Those who wait come in order."""
 
     def __init__(self, connect: Callable[[], Awaitable[Connection]], size: int, timeout_s: float) -> None:
         self._connect = connect

@@ -1,0 +1,166 @@
+"""What happened in a run, in one total order.
+
+Every event takes the next number, so "before" means the same to everyone whatever the clocks of the
+servers say. The checker reads the typed records; the log is for people, and for the test that one seed
+always gives the same bytes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from cynosure.persistence.backends.memory import MemoryStore
+from cynosure.persistence.parts import join, part_keys
+from cynosure.persistence.spi import ObjId, ObjKey, Reference, RefKey, Row
+from cynosure.testing.sim.operations import Operation
+
+
+class BrokenRule(Exception):
+    """The run broke a promise. `rule` names it, the text says how."""
+
+    def __init__(self, rule: str, text: str) -> None:
+        super().__init__(f"{rule}: {text}")
+        self.rule = rule
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """One request as a client sent it to one server."""
+
+    request_id: str
+    operation: Operation
+    reference: RefKey
+    key_hash: str
+    server: str
+    invoked: int
+    invoked_s: float
+    ended: int | None = None
+    outcome: str = "pending"
+    """`committed`, `already`, `refused`, `unavailable`, `unknown`, `damaged`."""
+    error: str = ""
+    commit_id: ObjId = ObjId(0)
+    sequence: int = 0
+    result: Any = None
+    preparations: dict[int, int] = field(default_factory=dict)
+    """Number of a preparation to the event at which it had read everything."""
+
+
+class Move(NamedTuple):
+    """A reference row changed."""
+
+    at: int
+    at_s: float
+    before: Reference | None
+    after: Reference
+    commit: Row | None
+    """The new head's whole row; `None` when the head did not change."""
+
+
+class HeadRead(NamedTuple):
+    """A head a client was given."""
+
+    reference: RefKey
+    server: str
+    invoked: int
+    invoked_s: float
+    ended: int
+    head: ObjId
+
+
+class Listing(NamedTuple):
+    """A whole listing of one state, read page by page."""
+
+    reference: RefKey
+    commit_id: ObjId
+    names: tuple[str, ...]
+    balance: int
+
+
+class History:
+    """Records of one run."""
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        self._events: list[tuple[float, str, str, tuple[Any, ...]]] = []
+        self.attempts: dict[str, Attempt] = {}
+        self.moves: dict[RefKey, list[Move]] = {}
+        self.reads: list[HeadRead] = []
+        self.listings: list[Listing] = []
+        self.sent: dict[ObjId, float] = {}
+        """Commit to the time at which its swap was first sent."""
+        self.ids: dict[ObjId, str] = {}
+        self.counts: dict[str, int] = {}
+
+    def note(self, who: str, what: str, *details: Any) -> int:
+        """Take the next event number and write a line of the log."""
+        self._events.append((self._now_s(), who, what, details))
+        return len(self._events)
+
+    @property
+    def now(self) -> int:
+        """Number of the newest event."""
+        return len(self._events)
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Count something worth knowing of a run."""
+        self.counts[name] = self.counts.get(name, 0) + by
+
+    def lines(self, last: int | None = None) -> list[str]:
+        """The log, or its tail."""
+        first = 0 if last is None else max(0, len(self._events) - last)
+        return [
+            f"{number:6d} {at_s:10.4f} {who:<9} {what} {' '.join(map(str, details))}".rstrip()
+            for number, (at_s, who, what, details) in enumerate(self._events[first:], first + 1)
+        ]
+
+    def note_id(self, server: str, obj_id: ObjId) -> None:
+        """An id was made; nobody may have made it before."""
+        other = self.ids.setdefault(obj_id, server)
+        if other is not server or obj_id in self.sent:
+            raise BrokenRule("ids are unique", f"{server} made {obj_id}, which {other} had made")
+
+
+class WatchedRows(dict[ObjKey, Row]):
+    """The rows of the database; counts what is deleted."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__()
+        self._history = history
+
+    def pop(self, key: ObjKey, default: Any = None) -> Any:
+        """Only deletion of garbage calls this."""
+        if key in self:
+            self._history.count("rows collected")
+        return super().pop(key, default)
+
+
+class WatchedRefs(dict[RefKey, Reference]):
+    """The references of the database; every change becomes a `Move` with the commit it leads to."""
+
+    def __init__(self, history: History, rows: WatchedRows) -> None:
+        super().__init__()
+        self._history = history
+        self._rows = rows
+
+    def __setitem__(self, key: RefKey, ref: Reference) -> None:
+        before = self.get(key)
+        super().__setitem__(key, ref)
+        commit = None
+        if ref.head and (before is None or before.head != ref.head):
+            commit = self._whole(ObjKey(key.realm, key.catalog, "commit", ref.head))
+        at = self._history.note("database", "moved", key.name, ref.head, f"generation={ref.generation}")
+        move = Move(at, self._history._now_s(), before, ref, commit)
+        self._history.moves.setdefault(key, []).append(move)
+
+    def _whole(self, key: ObjKey) -> Row:
+        row = self._rows.get(key)
+        if row is None:
+            raise BrokenRule("rows before the reference", f"head {key.id} is not in the database")
+        parts = [self._rows.get(part) for part in part_keys(row)]
+        return join(row, parts) if parts else row
+
+
+def watched_store(history: History) -> MemoryStore:
+    """A database whose changes are recorded."""
+    rows = WatchedRows(history)
+    return MemoryStore(rows=rows, refs=WatchedRefs(history, rows))

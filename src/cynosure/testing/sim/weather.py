@@ -1,0 +1,153 @@
+"""What one run is like: how many servers, how unlucky the network, how small everything stored.
+
+All of it is drawn from the seed before the run begins. Lifetimes are seconds instead of hours and days,
+in the order that `check_lifetimes` asks for.
+
+Must not break: a family of runs that can exercise nothing is worse than none. What a run met is counted
+(`report.py`), so a change of these numbers that calms everything shows.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from random import Random
+
+from cynosure.persistence.index import IndexLimits
+from cynosure.persistence.settings import GcSettings
+
+CLOCK_SLACK_S = 1.0
+"""More than sane clocks ever differ by in a run; what rests on wall time is judged with this much slack."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faults:
+    """Chances per message to the database, and what it takes."""
+
+    delay_s: float
+    """Mean of one way."""
+    refused: float
+    """Not sent: `Unavailable`."""
+    request_lost: float
+    answer_lost: float
+    late: float
+    """The caller is told "unknown" soon; the request arrives long after, whatever became of the caller."""
+    late_s: float
+    patience_s: float = 1.0
+    """How long the caller waits for an answer."""
+
+
+CALM = Faults(delay_s=0.002, refused=0.0, request_lost=0.0, answer_lost=0.0, late=0.0, late_s=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chaos:
+    """Mean seconds between the events of one kind; 0 means never."""
+
+    crash_s: float
+    pause_s: float
+    long_pause: float
+    """Chance that a pause outlasts every deadline and lease."""
+    partition_s: float
+    outage_s: float
+    clock_step_s: float
+    collect_s: float
+    disconnect: float
+    """Chance that a client hangs up while its request runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weather:
+    """Everything that is fixed for one run."""
+
+    servers: int
+    clients: int
+    operations: int
+    """Per client."""
+    think_s: float
+    references: int
+    names: int
+    """How many different names the clients use: fewer means more conflicts."""
+    faults: Faults
+    chaos: Chaos
+    is_shuffled: bool
+    swap_carries_rows: bool
+    row_bytes: int
+    fetch_batch: int
+    has_turns: bool
+    cache_bytes: int
+    staleness_s: float
+    has_wild_clock: bool
+    """One machine's clock is hours wrong. What rests on wall time is then not asked for."""
+    index: IndexLimits
+    group_requests: int
+    inline_prepare_s: float
+    recent_heads: int
+    slow_prepare: float
+    """Chance that preparing a request takes long."""
+    deadline_s: float = 4.0
+    page_life_s: float = 5.0
+    key_lifetime_s: float = 20.0
+    lease_s: float = 6.0
+    renew_s: float = 2.0
+    lease_margin_s: float = CLOCK_SLACK_S
+    gc: GcSettings
+
+
+def draw_weather(rng: Random) -> Weather:
+    """The weather of one seed."""
+    severity = rng.choice((0.0, 0.3, 1.0, 1.0, 2.5))
+    has_wild_clock = rng.random() < 0.1
+    faults = Faults(
+        delay_s=rng.choice((0.001, 0.005, 0.02, 0.06)),
+        refused=0.01 * severity * rng.random(),
+        request_lost=0.02 * severity * rng.random(),
+        answer_lost=0.05 * severity * rng.random(),
+        late=0.04 * severity * rng.random(),
+        late_s=rng.choice((0.3, 2.0, 12.0)),
+    )
+    chaos = Chaos(
+        crash_s=rng.choice((0.0, 6.0, 15.0)),
+        pause_s=rng.choice((0.0, 3.0, 8.0)),
+        long_pause=rng.choice((0.0, 0.3)),
+        partition_s=rng.choice((0.0, 8.0, 20.0)),
+        outage_s=rng.choice((0.0, 0.0, 15.0)),
+        clock_step_s=rng.choice((0.0, 5.0)),
+        collect_s=rng.choice((2.0, 6.0)),
+        disconnect=rng.choice((0.0, 0.05)),
+    )
+    return Weather(
+        servers=rng.choice((1, 2, 2, 3, 3, 5)),
+        clients=rng.choice((2, 4, 6)),
+        operations=rng.randrange(8, 20),
+        think_s=rng.choice((0.05, 0.5, 2.0, 2.0)),
+        references=rng.choice((1, 2)),
+        names=rng.choice((3, 8, 30)),
+        faults=faults,
+        chaos=chaos,
+        is_shuffled=rng.random() < 0.5,
+        swap_carries_rows=rng.random() < 0.6,
+        row_bytes=rng.choice((512, 1 << 20)),
+        fetch_batch=rng.choice((2, 256)),
+        has_turns=rng.random() < 0.4,
+        cache_bytes=rng.choice((0, 4_000, 1 << 22)),
+        staleness_s=rng.choice((0.0, 0.0, 0.0, 0.0, 0.5)),
+        has_wild_clock=has_wild_clock,
+        index=IndexLimits(
+            buffer_bytes=rng.choice((1, 100, 400)),
+            spill_leaves=rng.choice((1, 3)),
+            root_bytes=rng.choice((60, 200)),
+            leaf_entries=4,
+            leaf_bytes=200,
+            inner_entries=4,
+            inner_bytes=200,
+        ),
+        group_requests=rng.choice((1, 3, 256)),
+        inline_prepare_s=rng.choice((0.0, 0.05)),
+        recent_heads=rng.choice((1, 3)),
+        slow_prepare=rng.choice((0.0, 0.1)),
+        gc=GcSettings(
+            grace=timedelta(seconds=8),
+            history_retention=timedelta(seconds=20),
+            undrop_window=timedelta(seconds=10),
+            rows_per_second=rng.choice((0, 100)),
+        ),
+    )

@@ -1,0 +1,44 @@
+"""A service from routes, and a client that speaks to it without a network."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from cynosure.api.app import RequestLimits, make_service
+from cynosure.api.router import Route
+from cynosure.common.clock import SystemClock
+from cynosure.common.telemetry.metrics import start_metrics, stop_metrics
+
+ClientFor = Callable[..., httpx.AsyncClient]
+
+
+@pytest.fixture
+def client_for() -> ClientFor:
+    """Makes a client of a service with these routes, inside all middleware."""
+
+    def make(*routes: Route, limits: RequestLimits = RequestLimits()) -> httpx.AsyncClient:  # noqa: B008
+        service = make_service(
+            routes, title="test", version="1", clock=SystemClock(), rng=random.Random(1), limits=limits
+        )
+        transport = httpx.ASGITransport(app=service.app)  # type: ignore[arg-type]
+        return httpx.AsyncClient(transport=transport, base_url="http://test")
+
+    return make
+
+
+@pytest.fixture
+def metrics() -> Iterator[None]:
+    with _recording():
+        yield
+
+
+@contextmanager
+def _recording() -> Iterator[None]:
+    start_metrics()
+    try:
+        yield
+    finally:
+        stop_metrics()

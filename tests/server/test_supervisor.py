@@ -1,0 +1,94 @@
+"""The supervisor with children that are small programs, so that each way to end can be played."""
+
+import asyncio
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cynosure.common.clock import SystemClock
+from cynosure.server.supervisor import ChildFailed, ChildSpec, RestartPolicy, Supervisor
+
+pytestmark = pytest.mark.anyio
+
+_LINE = "import os, socket; line = socket.socket(fileno=int(os.environ['CYNOSURE_SUPERVISOR_FD']));"
+READY = _LINE + "line.sendall(b'{}\\n');"
+FAST = RestartPolicy(first_pause_s=0.01, max_pause_s=0.02, max_crashes=2, stop_grace_s=0.3)
+
+
+def child(program: str, **more) -> ChildSpec:
+    return ChildSpec("child", (sys.executable, "-S", "-c", program), **more)
+
+
+def supervise(*children: ChildSpec, policy: RestartPolicy = FAST, on_ready=lambda _: None) -> Supervisor:
+    return Supervisor(children, clock=SystemClock(), rng=random.Random(1), policy=policy, on_ready=on_ready)
+
+
+async def test_a_child_that_never_became_ready_is_not_tried_again(tmp_path: Path) -> None:
+    program = f"open({str(tmp_path / 'starts')!r}, 'a').write('x'); raise SystemExit(3)"
+
+    with pytest.raises(ChildFailed, match="could not start") as caught:
+        await supervise(child(program)).run()
+
+    assert caught.value.details["ended"] == "exit code 3"
+    assert (tmp_path / "starts").read_text() == "x"
+
+
+async def test_a_child_that_keeps_crashing_is_given_up_after_the_agreed_number(tmp_path: Path) -> None:
+    starts, exits = tmp_path / "starts", []
+    program = f"{READY} open({str(starts)!r}, 'a').write('x'); os.kill(os.getpid(), 9)"
+
+    with pytest.raises(ChildFailed, match="keeps crashing") as caught:
+        await supervise(child(program, on_exit=lambda: exits.append(1))).run()
+
+    assert caught.value.details["ended"] == "signal SIGKILL"
+    assert starts.read_text() == "xxx"
+    assert len(exits) == 3
+
+
+async def test_a_child_that_ignores_the_request_to_end_is_killed() -> None:
+    program = f"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); {READY} time.sleep(600)"
+    supervisor = supervise(child(program), on_ready=lambda _: os.kill(os.getpid(), signal.SIGTERM))
+
+    with pytest.raises(ChildFailed, match="did not end cleanly"):
+        await supervisor.run()
+
+
+async def test_one_childs_fault_ends_the_others_too() -> None:
+    sleeping = ChildSpec("sleeping", (sys.executable, "-S", "-c", f"import time; {READY} time.sleep(600)"))
+
+    with pytest.raises(ChildFailed) as caught:
+        await supervise(sleeping, child("raise SystemExit(1)")).run()
+
+    assert caught.value.details["child"] == "child"
+
+
+async def test_an_order_goes_down_the_line_and_facts_come_up() -> None:
+    program = f"{_LINE} line.sendall(line.recv(1000)); import time; time.sleep(600)"
+    seen: list[object] = []
+
+    def on_ready(facts) -> None:
+        seen.append(facts)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    await supervise(child(program, order={"slot": 7}), on_ready=on_ready).run()
+
+    assert seen == [{"child": {"slot": 7}}]
+
+
+async def test_a_stop_during_the_pause_before_a_restart_ends_at_once() -> None:
+    patient = RestartPolicy(first_pause_s=60, max_pause_s=60)
+    supervisor = supervise(child(f"{READY} raise SystemExit(1)"), policy=patient)
+    running = asyncio.create_task(supervisor.run())
+    started_s = time.monotonic()
+    while supervisor._processes or not supervisor._ready:
+        await asyncio.sleep(0.01)
+
+    os.kill(os.getpid(), signal.SIGTERM)
+    await running
+
+    assert time.monotonic() - started_s < 50
