@@ -1,11 +1,13 @@
-"""What one table update and one lookup cost in the index, from ten thousand keys to a million.
+"""One table update and one lookup in the index: rows, bytes, fetches and CPU, in memory.
 
-CPU time is that of this process (`process_time`), because the machine may be shared; rows, bytes and
-fetches are exact. A commit object here holds three indexes, as a catalog's does (name to entity,
-stable id to name, location to stable id); an update changes the first and writes all three embedded
-parts again, plus an entity row of 2 KB and the reference row.
+A commit object here holds three indexes, as a catalog's does (name to entity, stable id to name,
+location to stable id); an update changes the first and writes all three embedded parts again, plus an
+entity row of 2 KB and the reference row. A cold lookup's requests include the reference and the commit.
 
-    python -m benchmarks.suites.index [10000 100000 1000000]
+    ./dev bench index --set keys=1000000 --set built=random
+    python -m benchmarks.suites.index [10000 100000 1000000]      the table of all figures
+
+A maintainer must not break: rows, bytes and fetches are exact and must not depend on the machine.
 """
 
 import asyncio
@@ -13,9 +15,11 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from itertools import count
 
+from benchmarks.measure import Meter, Options, Round
 from cynosure.persistence.index import (
     BulkLoad,
     Index,
@@ -33,10 +37,9 @@ COMMIT_HEADER_BYTES = 300
 HOT_KEYS = 500
 HOT_SHARE = 0.8
 TABLES_PER_NAMESPACE = 200
-WORDS = (
-    "sales orders finance marketing raw curated staging events clicks users billing invoices "
-    "payments ledger people logistics fleet sensor metrics audit"
-).split()
+DISTINCT_LOOKUPS = 2_000
+WORDS = ["sales", "orders", "finance", "marketing", "raw", "curated", "staging", "events", "clicks", "users"]
+WORDS += ["billing", "invoices", "payments", "ledger", "people", "logistics", "fleet", "metrics", "audit"]
 
 Figures = dict[str, float]
 
@@ -52,6 +55,11 @@ class NodeStore:
     def new_id(self) -> ObjId:
         # As scattered as snowflake ids: time above, node and sequence below.
         return ObjId(next(self._ids) << 12 | self._random.getrandbits(12))
+
+    def write(self, nodes: Iterable[tuple[ObjId, Node]]) -> None:
+        for id, node in nodes:
+            node.encode()  # as on the way to a row; a second call costs next to nothing
+            self.nodes[id] = node
 
     def get(self, id: ObjId) -> Node | None:
         return self.nodes.get(id)
@@ -120,9 +128,9 @@ def _id_value(chance: random.Random) -> bytes:
 def bulk_loaded(store: NodeStore, entries: Iterable[tuple[bytes, bytes]], limits: IndexLimits) -> Index:
     """By bottom-up load of sorted entries."""
     load = BulkLoad(new_id=store.new_id, limits=limits)
-    store.nodes.update(load.feed(entries))
+    store.write(load.feed(entries))
     applied = load.finish()
-    store.nodes.update(applied.nodes)
+    store.write(applied.nodes)
     return applied.index
 
 
@@ -139,7 +147,7 @@ async def randomly_inserted(
         before = index
         applied = await index.apply(store, changes, new_id=store.new_id, limits=limits)
         index = applied.index
-        store.nodes.update(applied.nodes)
+        store.write(applied.nodes)
         await _forget_replaced(store, before, index)
     return index
 
@@ -179,7 +187,7 @@ async def measure_updates(
         encoded_bytes = len(applied.index.encode()) + sum(len(node.encode()) for _, node in applied.nodes)
         took_s = time.process_time() - began_s
         index = applied.index
-        store.nodes.update(applied.nodes)
+        store.write(applied.nodes)
         if at >= commits:
             cpu_s += took_s
             rows.append(3 + len(applied.nodes))
@@ -207,9 +215,10 @@ async def measure_lookups(store: NodeStore, index: Index, keys: Sequence[bytes])
         if await index.find(cold, key) is None:
             raise AssertionError("a key is missing")
         fetches.append(2 + cold.fetches)
-    sample = chance.choices(keys, k=20_000)
+    # As many distinct keys at every size: this is about the tree, not about the processor's caches.
+    sample = chance.sample(keys, min(DISTINCT_LOOKUPS, len(keys)))
     warm_us = []
-    for _ in range(5):
+    for _ in range(15):
         began_s = time.process_time()
         for key in sample:
             await index.find(store, key)
@@ -229,7 +238,7 @@ async def steady_other_bytes(total: int, limits: IndexLimits) -> int:
             key, value = entries[at]
             applied = await index.apply(store, {key: value}, new_id=store.new_id, limits=limits)
             index = applied.index
-            store.nodes.update(applied.nodes)
+            store.write(applied.nodes)
         size_bytes += len(index.encode())
     return size_bytes
 
@@ -269,6 +278,67 @@ async def measure(total: int, *, limits: IndexLimits | None = None) -> list[dict
                 }
             )
     return results
+
+
+@asynccontextmanager
+async def open_candidates(options: Options) -> AsyncIterator[Mapping[str, Round]]:
+    total, built = options.get("keys", 100_000), options.get("built", "bulk")
+    commits = options.get("count", 1000)
+    limits = IndexLimits(buffer_bytes=options.get("buffer_bytes", IndexLimits().buffer_bytes))
+    entries = entries_by_name(total)
+    keys = [key for key, _ in entries]
+    store = NodeStore()
+    loaded = built != "random"
+    index = bulk_loaded(store, entries, limits) if loaded else await randomly_inserted(store, entries, limits)
+    other_bytes = await steady_other_bytes(total, limits)
+    chance = random.Random(11)
+
+    def updating(*, is_hot: bool) -> Round:
+        next_key = update_keys(keys, chance, is_hot=is_hot)
+        current = index
+
+        async def update(meter: Meter) -> None:
+            nonlocal current
+            rows: list[int] = []
+            sizes: list[int] = []
+            changes = [(next_key(), _id_value(chance)) for _ in range(commits)]
+            with meter.measuring():
+                for key, value in changes:
+                    applied = await current.apply(store, {key: value}, new_id=store.new_id, limits=limits)
+                    current = applied.index
+                    store.write(applied.nodes)
+                    rows.append(3 + len(applied.nodes))
+                    sizes.append(len(current.encode()) + sum(len(node.encode()) for _, node in applied.nodes))
+            fixed_bytes = ENTITY_BYTES + COMMIT_HEADER_BYTES + other_bytes
+            meter.count(operations=commits, rows=sum(rows), bytes=sum(sizes) + commits * fixed_bytes)
+            meter.note("p99_bytes", _percentile(sizes, 99) + fixed_bytes)
+            meter.note("p99_rows", _percentile(rows, 99))
+
+        return update
+
+    async def find_warm(meter: Meter) -> None:
+        sample = chance.sample(keys, min(DISTINCT_LOOKUPS, len(keys)))
+        for key in sample:
+            await index.find(store, key)
+        with meter.measuring():
+            for key in sample:
+                await index.find(store, key)
+        meter.count(operations=len(sample))
+
+    async def find_cold(meter: Meter) -> None:
+        cold = ColdStore(store)
+        sample = chance.choices(keys, k=200)
+        with meter.measuring():
+            for key in sample:
+                await index.find(cold, key)
+        meter.count(operations=len(sample), requests=cold.fetches + 2 * len(sample))
+
+    yield {
+        "update, hot": updating(is_hot=True),
+        "update, uniform": updating(is_hot=False),
+        "find, warm": find_warm,
+        "find, cold": find_cold,
+    }
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:

@@ -1,3 +1,4 @@
+import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,8 +29,6 @@ async def answering(
     *answers: tuple[int, dict[str, str], bytes] | str,
 ) -> AsyncIterator[tuple[str, list[bytes]]]:
     """A real server that gives these answers in turn, the last one for ever; `cut` closes the connection."""
-    import asyncio
-
     queue = list(answers)
     seen: list[bytes] = []
 
@@ -88,16 +87,14 @@ async def test_a_busy_server_is_asked_again_whatever_the_method(method: str, sta
 
 
 async def test_retry_after_is_honoured(manual_clock) -> None:
-    import asyncio
-
-    async with answering((503, {"retry-after": "7"}, b""), OK) as (url, seen):
-        async with client_of(url, manual_clock) as client:
-            asking = asyncio.create_task(client.request("GET", "/x", timeout_s=60))
-            await manual_clock.wait_for_sleepers(1)
-            await manual_clock.advance(6.9)
-            assert not asking.done()
-            await manual_clock.advance(0.2)
-            await asking
+    slow_down = (503, {"retry-after": "7"}, b"")
+    async with answering(slow_down, OK) as (url, seen), client_of(url, manual_clock) as client:
+        asking = asyncio.create_task(client.request("GET", "/x", timeout_s=60))
+        await manual_clock.wait_for_sleepers(1)
+        await manual_clock.advance(6.9)
+        assert not asking.done()
+        await manual_clock.advance(0.2)
+        await asking
 
     assert len(seen) == 2
 

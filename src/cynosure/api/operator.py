@@ -55,14 +55,18 @@ class OperatorCommands:
 
     def __init__(self, commands: Iterable[OperatorCommand[Any]] = ()) -> None:
         self._by_name: dict[str, OperatorCommand[Any]] = {}
-        for command in commands:
-            self.register(command)
+        self.register_all(commands)
 
     def register(self, command: OperatorCommand[Any]) -> None:
         """Add a command; its name must be free."""
         if command.name in self._by_name:
             raise ValueError(f"Two operator commands are called {command.name}")
         self._by_name[command.name] = command
+
+    def register_all(self, commands: "Iterable[OperatorCommand[Any]]") -> None:
+        """Add several commands."""
+        for command in commands:
+            self.register(command)
 
     def get(self, name: str) -> OperatorCommand[Any]:
         """The command of this name, or `NotFound`."""

@@ -4,7 +4,7 @@ A maintainer must not break: with `--json` standard output is one JSON document 
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,6 +25,15 @@ def print_fields(fields: Mapping[str, Any]) -> None:
     width = max((len(name) for name in shown), default=0)
     for name, value in shown.items():
         print(f"{name:<{width}}  {value}")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Columns under their headings, aligned; readable by people and by `awk`."""
+    lines = [tuple(columns), *(tuple("-" if cell is None else str(cell) for cell in row) for row in rows)]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(columns))]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        print("  ".join(cells).rstrip())
 
 
 def tell(text: str) -> None:

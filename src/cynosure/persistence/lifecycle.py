@@ -56,9 +56,11 @@ class Persistence:
         clock: Clock,
         rng: Random,
         owner: Owner,
+        leases: NodeLeases,
     ) -> None:
         self.backend = backend
         self.ids = ids
+        self.leases = leases
         self.info = info
         self.types = types
         self.cache = cache
@@ -182,6 +184,7 @@ async def open_persistence(
                 clock=clock,
                 rng=rng,
                 owner=owner,
+                leases=leases,
             )
             if initialise:
                 await _initialise(persistence)

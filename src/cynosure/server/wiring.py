@@ -6,7 +6,7 @@ there is none, comes from the same `open_ground`.
 
 import random
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
 from cynosure import __version__
@@ -16,8 +16,12 @@ from cynosure.api.metrics import METRICS_ROUTE
 from cynosure.api.operator import OperatorCommands, operator_routes
 from cynosure.api.router import Route
 from cynosure.common.clock import Clock
+from cynosure.persistence.lifecycle import Persistence, open_persistence
+from cynosure.server.data_dir import prepare_data_dir
 from cynosure.server.operator_commands import Running, service_commands
 from cynosure.server.settings import Settings
+from cynosure.server.store_commands import store_commands
+from cynosure.server.store_process import open_serving_store, refuse_missing_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class Ground:
 
     readiness: Readiness
     commands: OperatorCommands
+    persistence: Persistence | None = None
+    """The open store of a serving process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +50,31 @@ async def open_ground(
 ) -> AsyncIterator[Ground]:
     """Open what lies below HTTP. `running` is what a serving process knows about itself."""
     readiness = Readiness(clock)
-    store = settings.store_url.reveal().partition(":")[0]
+    url = settings.store_url.reveal()
     commands = OperatorCommands(
-        service_commands(clock, readiness, data_dir=settings.server.data_dir, store=store, running=running)
+        service_commands(
+            clock,
+            readiness,
+            data_dir=settings.server.data_dir,
+            store=url.partition(":")[0],
+            running=running,
+        )
     )
-    yield Ground(readiness, commands)
+    if running is None:
+
+        def open_anew(initialise: bool) -> AbstractAsyncContextManager[Persistence]:
+            if initialise:
+                prepare_data_dir(settings.server.data_dir)
+            else:
+                refuse_missing_file(url)
+            return open_persistence(url, settings.persistence, initialise=initialise, clock=clock)
+
+        commands.register_all(store_commands(open_anew))
+        yield Ground(readiness, commands)
+        return
+    async with open_serving_store(settings, clock, readiness) as persistence:
+        commands.register_all(store_commands(lambda _: nullcontext(persistence)))
+        yield Ground(readiness, commands, persistence)
 
 
 @asynccontextmanager

@@ -166,7 +166,9 @@ class KeyColumn:
     @property
     def weight_bytes(self) -> int:
         """Memory held."""
-        held_bytes = len(self.prefix) + len(self.joined) + len(self._packed or b"")
+        # Not packed yet: it will be when it is written, which may be after the cache has weighed it.
+        packed_bytes = len(self.joined) // 3 if self._packed is None else len(self._packed)
+        held_bytes = len(self.prefix) + len(self.joined) + packed_bytes
         return 184 + 4 * _BYTES_OBJECT + held_bytes + 5 * self.count
 
     def encode(self) -> bytes:

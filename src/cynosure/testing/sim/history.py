@@ -90,6 +90,7 @@ class History:
         """Commit to the time at which its swap was first sent."""
         self.ids: dict[ObjId, str] = {}
         self.counts: dict[str, int] = {}
+        self.breaches: list[BrokenRule] = []
 
     def note(self, who: str, what: str, *details: Any) -> int:
         """Take the next event number and write a line of the log."""
@@ -115,9 +116,14 @@ class History:
 
     def note_id(self, server: str, obj_id: ObjId) -> None:
         """An id was made; nobody may have made it before."""
-        other = self.ids.setdefault(obj_id, server)
-        if other is not server or obj_id in self.sent:
-            raise BrokenRule("ids are unique", f"{server} made {obj_id}, which {other} had made")
+        if obj_id in self.ids:
+            self.breach("ids are unique", f"{server} made {obj_id}, which {self.ids[obj_id]} had made")
+        self.ids[obj_id] = server
+
+    def breach(self, rule: str, text: str) -> None:
+        """Note a broken rule. Not raised here: this may run below production code, which would catch it."""
+        self.note("checker", "BROKEN", rule, text)
+        self.breaches.append(BrokenRule(rule, text))
 
 
 class WatchedRows(dict[ObjKey, Row]):
@@ -152,10 +158,11 @@ class WatchedRefs(dict[RefKey, Reference]):
         move = Move(at, self._history._now_s(), before, ref, commit)
         self._history.moves.setdefault(key, []).append(move)
 
-    def _whole(self, key: ObjKey) -> Row:
+    def _whole(self, key: ObjKey) -> Row | None:
         row = self._rows.get(key)
         if row is None:
-            raise BrokenRule("rows before the reference", f"head {key.id} is not in the database")
+            self._history.breach("rows come before the reference", f"head {key.id} has no row")
+            return None
         parts = [self._rows.get(part) for part in part_keys(row)]
         return join(row, parts) if parts else row
 

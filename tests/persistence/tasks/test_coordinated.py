@@ -1,0 +1,632 @@
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from cynosure.common.errors import Conflict, LeaseLost, Misconfigured, TooLarge, Unavailable
+from cynosure.persistence.ids.owner import Owner
+from cynosure.persistence.ids.snowflake import named_id
+from cynosure.persistence.objects import seal, unseal
+from cynosure.persistence.spi import REALM_SCOPE, SYSTEM_REALM, ObjKey
+from cynosure.persistence.tasks import TASK, CoordinatedTasks, Retry, Task, TaskRun
+from cynosure.persistence.tasks.row import PROGRESS_BYTES, TaskRow, claimed, succeeded
+
+pytestmark = pytest.mark.anyio
+
+HOUR_S = 3600.0
+SECOND_US = 1_000_000
+
+
+def tasks_of(process: Any, *, lease_s: float = 60, margin_s: float = 5) -> CoordinatedTasks:
+    return CoordinatedTasks(
+        process.store, process.clock, process.rng, process.owner, lease_s=lease_s, skew_margin_s=margin_s
+    )
+
+
+def task_of(run: Callable[[TaskRun], Awaitable[str]], **options: Any) -> Task:
+    return Task(name="sweep", every_s=options.pop("every_s", HOUR_S), run=run, **options)
+
+
+async def quick(run: TaskRun) -> str:
+    return "swept 3"
+
+
+class Gate:
+    """Work that lasts until the test says otherwise, and tells what happened to it."""
+
+    def __init__(self) -> None:
+        self.began = asyncio.Event()
+        self.may_end = asyncio.Event()
+        self.runs: list[TaskRun] = []
+        self.was_cancelled = False
+
+    async def __call__(self, run: TaskRun) -> str:
+        self.runs.append(run)
+        self.began.set()
+        try:
+            await self.may_end.wait()
+        except asyncio.CancelledError:
+            self.was_cancelled = True
+            raise
+        return "done"
+
+
+async def fails(run: TaskRun) -> str:
+    raise ValueError("no luck")
+
+
+async def abandon(running: "asyncio.Task[Any]", process: Any) -> None:
+    """As kill -9: the process ends without a word to the database."""
+    process.backend.is_down = True
+    running.cancel()
+    await asyncio.wait([running])
+
+
+# --- when it runs -----------------------------------------------------------------------------------
+
+
+async def test_a_new_task_is_due_at_once_and_then_every_interval(make_world: Any) -> None:
+    world = await make_world()
+    tasks, task = tasks_of(world.process()), task_of(quick)
+
+    first = await tasks.run_if_due(task)
+    too_early = await tasks.run_if_due(task)
+    await world.clock.advance(HOUR_S)
+    second = await tasks.run_if_due(task)
+
+    assert (first.outcome, first.text, first.attempt) == ("succeeded", "swept 3", 1)
+    assert too_early is None
+    assert second.outcome == "succeeded"
+
+
+async def test_a_new_task_can_wait_for_its_first_time(make_world: Any) -> None:
+    world = await make_world()
+    tasks, task = tasks_of(world.process()), task_of(quick, first_after_s=100)
+
+    assert await tasks.run_if_due(task) is None
+    await world.clock.advance(99)
+    assert await tasks.run_if_due(task) is None
+    await world.clock.advance(1)
+
+    assert (await tasks.run_if_due(task)).outcome == "succeeded"
+
+
+async def test_of_two_instances_that_race_one_runs(make_world: Any) -> None:
+    world = await make_world()
+    gate = Gate()
+    runs = [asyncio.create_task(tasks_of(world.process(name)).run_if_due(task_of(gate))) for name in "abcde"]
+
+    await gate.began.wait()
+    done, _ = await asyncio.wait(runs, timeout=None, return_when=asyncio.FIRST_COMPLETED)
+    gate.may_end.set()
+    records = await asyncio.gather(*runs)
+
+    assert len(done) >= 1
+    assert len(gate.runs) == 1
+    assert [record.outcome for record in records if record] == ["succeeded"]
+
+
+async def test_a_due_time_further_away_than_possible_is_not_believed(make_world: Any) -> None:
+    world = await make_world()
+    wrong = world.process("wrong", skew_s=365 * 24 * HOUR_S)
+    await tasks_of(wrong).run_if_due(task_of(quick))
+
+    record = await tasks_of(world.process()).run_if_due(task_of(quick))
+
+    assert record.outcome == "succeeded"
+
+
+async def test_run_now_runs_what_is_not_due_and_refuses_what_is_running(make_world: Any) -> None:
+    world = await make_world()
+    here, there = tasks_of(world.process("here")), tasks_of(world.process("there"))
+    await here.run_if_due(task_of(quick))
+    gate = Gate()
+
+    forced = asyncio.create_task(here.run_now(task_of(gate)))
+    await gate.began.wait()
+    with pytest.raises(Conflict) as refused:
+        await there.run_now(task_of(gate))
+    gate.may_end.set()
+
+    assert refused.value.details["owner"] == "here:1"
+    assert (await forced).outcome == "succeeded"
+
+
+async def test_tasks_whose_names_hash_alike_are_refused(make_world: Any) -> None:
+    world = await make_world()
+    process = world.process()
+    await process.store.insert(TASK, named_id("sweep"), TaskRow(name="another"))
+
+    with pytest.raises(Misconfigured, match="Rename one"):
+        await tasks_of(process).run_if_due(task_of(quick))
+
+
+# --- failure ----------------------------------------------------------------------------------------
+
+
+async def test_a_failure_is_recorded_and_retried_later_and_later(make_world: Any) -> None:
+    world = await make_world()
+    tasks = tasks_of(world.process())
+    task = task_of(fails, retry=Retry(first_s=100, max_s=300))
+    waits = []
+
+    for _ in range(4):
+        record = await tasks.run_if_due(task)
+        status = await tasks.find("sweep")
+        waits.append((status.next_due_us - world.clock.now_us()) / SECOND_US)
+        await world.clock.advance(waits[-1])
+
+    assert (record.outcome, record.text, record.attempt) == ("failed", "ValueError: no luck", 4)
+    for wait, about in zip(waits, [100, 200, 300, 300], strict=True):
+        assert about * 0.75 <= wait <= about * 1.25
+
+
+async def test_a_retry_goes_on_from_the_saved_progress(make_world: Any) -> None:
+    world = await make_world()
+    tasks = tasks_of(world.process())
+    seen: list[tuple[int, bytes]] = []
+
+    async def halfway(run: TaskRun) -> str:
+        seen.append((run.attempt, run.progress))
+        if run.attempt == 1:
+            await run.save(b"half")
+            raise ValueError("no luck")
+        return "whole"
+
+    await tasks.run_if_due(task_of(halfway))
+    await world.clock.advance(HOUR_S)
+    await tasks.run_if_due(task_of(halfway))
+    await world.clock.advance(HOUR_S)
+    await tasks.run_if_due(task_of(halfway))
+
+    assert seen == [(1, b""), (2, b"half"), (1, b"")]
+
+
+async def test_after_the_last_attempt_the_task_is_given_up_until_its_regular_time(make_world: Any) -> None:
+    world = await make_world()
+    tasks = tasks_of(world.process())
+
+    async def spoils(run: TaskRun) -> str:
+        await run.save(b"poison")
+        raise ValueError("no luck")
+
+    task = task_of(spoils, retry=Retry(first_s=1, max_s=1, attempts=2))
+    await tasks.run_if_due(task)
+    await world.clock.advance(2)
+    await tasks.run_if_due(task)
+
+    status = await tasks.find("sweep")
+    assert status.next_due_us == world.clock.now_us() + 3600 * SECOND_US
+    assert (status.attempt, status.progress_bytes) == (0, 0)
+
+
+async def test_work_that_cancels_itself_has_failed(make_world: Any) -> None:
+    world = await make_world()
+
+    async def gives_in(run: TaskRun) -> str:
+        raise asyncio.CancelledError
+
+    record = await tasks_of(world.process()).run_if_due(task_of(gives_in))
+
+    assert (record.outcome, record.text) == ("failed", "cancelled from within")
+
+
+# --- keeping, losing and taking over ----------------------------------------------------------------
+
+
+async def test_a_long_run_keeps_its_lease(make_world: Any) -> None:
+    world = await make_world()
+    gate = Gate()
+    running = asyncio.create_task(tasks_of(world.process("a")).run_if_due(task_of(gate)))
+    await gate.began.wait()
+
+    for _ in range(20):
+        await world.clock.advance(30)
+        assert await tasks_of(world.process("b")).run_if_due(task_of(gate)) is None
+        gate.runs[0].check()
+    gate.may_end.set()
+
+    assert (await running).outcome == "succeeded"
+    assert len(gate.runs) == 1
+
+
+async def test_a_dead_process_task_is_taken_over_with_progress_and_the_next_attempt(make_world: Any) -> None:
+    world = await make_world()
+    dying, heir = world.process("dying"), world.process("heir")
+    gate = Gate()
+    running = asyncio.create_task(tasks_of(dying).run_if_due(task_of(gate)))
+    await gate.began.wait()
+    await gate.runs[0].save(b"page 7")
+    await abandon(running, dying)
+    seen = []
+
+    async def goes_on(run: TaskRun) -> str:
+        seen.append((run.attempt, run.progress))
+        return "done"
+
+    await world.clock.advance(64.9)
+    too_early = await tasks_of(heir).run_if_due(task_of(goes_on))
+    state = (await tasks_of(heir).find("sweep")).state
+    await world.clock.advance(0.1)
+    abandoned = (await tasks_of(heir).find("sweep")).state
+    record = await tasks_of(heir).run_if_due(task_of(goes_on))
+
+    assert too_early is None
+    assert (state, abandoned) == ("running", "abandoned")
+    assert seen == [(2, b"page 7")]
+    assert record.outcome == "succeeded"
+    runs = (await tasks_of(heir).find("sweep")).runs
+    assert [(run.owner.host, run.outcome) for run in runs] == [("heir", "succeeded"), ("dying", "lost")]
+
+
+async def test_a_holder_paused_past_its_lease_is_cancelled_and_fenced(make_world: Any) -> None:
+    world = await make_world()
+    slow, heir = world.process("slow"), world.process("heir")
+    gate = Gate()
+    running = asyncio.create_task(tasks_of(slow).run_if_due(task_of(gate)))
+    await gate.began.wait()
+
+    slow.clock.stop()
+    await world.clock.advance(66)
+    taken = await tasks_of(heir).run_if_due(task_of(quick))
+    with pytest.raises(LeaseLost):
+        gate.runs[0].check()
+    with pytest.raises(LeaseLost):
+        await gate.runs[0].save(b"must not be written")
+    slow.clock.go_on()
+    record = await running
+
+    assert taken.outcome == "succeeded"
+    assert gate.was_cancelled
+    assert record.outcome == "lost"
+    status = await tasks_of(heir).find("sweep")
+    assert status.owner.host == "heir"
+    assert [run.outcome for run in status.runs] == ["succeeded", "lost"]
+
+
+async def test_a_holder_whose_row_was_taken_is_cancelled_at_the_next_renewal(make_world: Any) -> None:
+    world = await make_world()
+    gate = Gate()
+    running = asyncio.create_task(tasks_of(world.process("a")).run_if_due(task_of(gate)))
+    await gate.began.wait()
+    await tasks_of(world.process("fast", skew_s=HOUR_S)).run_if_due(task_of(quick))
+
+    await world.clock.advance(20)
+    record = await running
+
+    assert gate.was_cancelled
+    assert record.outcome == "lost"
+
+
+async def test_a_hanging_database_does_not_keep_the_work_alive(make_world: Any) -> None:
+    world = await make_world()
+    process = world.process()
+    gate = Gate()
+    running = asyncio.create_task(tasks_of(process).run_if_due(task_of(gate)))
+    await gate.began.wait()
+
+    process.backend.draw_delay_s = lambda: 1e6
+    await world.clock.advance(59.9)
+    still_running = not gate.was_cancelled
+    await world.clock.advance(0.2)
+
+    assert still_running
+    assert gate.was_cancelled
+    running.cancel()
+    await asyncio.wait([running])
+
+
+async def test_a_database_that_is_down_for_a_while_does_not_end_a_run(make_world: Any) -> None:
+    world = await make_world()
+    process = world.process()
+    gate = Gate()
+    running = asyncio.create_task(tasks_of(process).run_if_due(task_of(gate)))
+    await gate.began.wait()
+
+    process.backend.is_down = True
+    await world.clock.advance(50)
+    process.backend.is_down = False
+    await world.clock.advance(200)
+    gate.may_end.set()
+
+    assert (await running).outcome == "succeeded"
+
+
+async def test_a_run_that_loses_its_lease_again_and_again_is_backed_off(make_world: Any) -> None:
+    world = await make_world()
+    process = world.process()
+    task = task_of(Gate(), retry=Retry(first_s=500, max_s=500))
+    starts: list[float] = []
+    for _ in range(3):
+        gate = Gate()
+        dying = world.process("dying")
+        running = None
+        while running is None:
+            attempt = asyncio.create_task(tasks_of(dying).run_if_due(task_of(gate, retry=task.retry)))
+            await world.clock.advance(0)
+            await world.clock.advance(0)
+            if gate.began.is_set():
+                running = attempt
+            else:
+                await world.clock.advance(10)
+        starts.append(world.clock.monotonic_s())
+        await abandon(running, dying)
+
+    assert starts[1] - starts[0] < 100
+    assert starts[2] - starts[1] > 500
+    assert (await tasks_of(process).find("sweep")).attempt == 3
+
+
+async def test_a_shut_down_run_is_handed_over_at_once(make_world: Any) -> None:
+    world = await make_world()
+    gate = Gate()
+    running = asyncio.create_task(tasks_of(world.process("a")).run_if_due(task_of(gate)))
+    await gate.began.wait()
+    await gate.runs[0].save(b"page 7")
+
+    running.cancel()
+    await asyncio.wait([running])
+    seen = []
+
+    async def goes_on(run: TaskRun) -> str:
+        seen.append((run.attempt, run.progress))
+        return "done"
+
+    await tasks_of(world.process("b")).run_if_due(task_of(goes_on))
+
+    assert running.cancelled()
+    assert gate.was_cancelled
+    assert seen == [(1, b"page 7")]
+
+
+async def test_a_dead_holder_with_a_clock_far_ahead_is_recognised_by_its_silence(make_world: Any) -> None:
+    world = await make_world()
+    wrong = world.process("wrong", skew_s=365 * 24 * HOUR_S)
+    gate = Gate()
+    running = asyncio.create_task(tasks_of(wrong).run_if_due(task_of(gate)))
+    await gate.began.wait()
+    await abandon(running, wrong)
+    tasks = tasks_of(world.process())
+
+    await world.clock.advance(1000)
+    first_look = await tasks.run_if_due(task_of(quick))
+    await world.clock.advance(64)
+    second_look = await tasks.run_if_due(task_of(quick))
+    await world.clock.advance(1)
+    third_look = await tasks.run_if_due(task_of(quick))
+
+    assert (first_look, second_look) == (None, None)
+    assert third_look.outcome == "succeeded"
+
+
+async def test_a_living_holder_with_a_clock_far_ahead_is_left_alone(make_world: Any) -> None:
+    world = await make_world()
+    gate = Gate()
+    wrong = world.process("wrong", skew_s=365 * 24 * HOUR_S)
+    running = asyncio.create_task(tasks_of(wrong).run_if_due(task_of(gate)))
+    await gate.began.wait()
+    tasks = tasks_of(world.process())
+
+    for _ in range(20):
+        await world.clock.advance(30)
+        assert await tasks.run_if_due(task_of(quick)) is None
+    gate.may_end.set()
+
+    assert (await running).outcome == "succeeded"
+
+
+# --- lost answers -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "faults", [["before"], ["after"], ["after", "before", "after"], ["", "after"], ["", "before"]]
+)
+async def test_lost_answers_of_claim_and_record_run_the_task_once(
+    make_world: Any, settle: Any, faults: list[str]
+) -> None:
+    world = await make_world()
+    process = world.process()
+    process.backend.faults = list(faults)
+    calls = []
+
+    async def counts(run: TaskRun) -> str:
+        calls.append(run.attempt)
+        return "once"
+
+    record = await settle(world, tasks_of(process).run_if_due(task_of(counts)))
+
+    assert calls == [1]
+    assert record.outcome == "succeeded"
+    assert [run.outcome for run in (await tasks_of(process).find("sweep")).runs] == ["succeeded"]
+
+
+async def test_a_record_whose_answers_are_all_lost_is_recognised_when_found(
+    make_world: Any, settle: Any
+) -> None:
+    world = await make_world()
+    process = world.process()
+    # The claim goes through. The record is applied, and then so many answers are lost that it is given up once.
+    process.backend.faults = ["", "after", *["before"] * 7]
+
+    record = await settle(world, tasks_of(process).run_if_due(task_of(quick)))
+
+    assert record.outcome == "succeeded"
+    assert [run.outcome for run in (await tasks_of(process).find("sweep")).runs] == ["succeeded"]
+
+
+async def test_a_success_that_cannot_be_recorded_in_time_is_reported_as_lost(
+    make_world: Any, settle: Any
+) -> None:
+    world = await make_world()
+    process = world.process()
+
+    async def cuts(run: TaskRun) -> str:
+        process.backend.is_down = True
+        return "in vain"
+
+    record = await settle(world, tasks_of(process).run_if_due(task_of(cuts)), step_s=1)
+
+    assert record.outcome == "lost"
+    process.backend.is_down = False
+    assert (await tasks_of(process).find("sweep")).state == "running"
+
+
+async def test_a_claim_that_cannot_reach_the_database_runs_nothing(make_world: Any) -> None:
+    world = await make_world()
+    process = world.process()
+    process.backend.is_down = True
+    gate = Gate()
+
+    with pytest.raises(Unavailable):
+        await tasks_of(process).run_if_due(task_of(gate))
+
+    assert gate.runs == []
+
+
+# --- what is kept -----------------------------------------------------------------------------------
+
+
+async def test_the_history_is_bounded_and_newest_first(make_world: Any) -> None:
+    world = await make_world()
+    tasks = tasks_of(world.process())
+    count = 0
+
+    async def counts(run: TaskRun) -> str:
+        nonlocal count
+        count += 1
+        return f"run {count} " + "x" * 10_000
+
+    for _ in range(25):
+        await tasks.run_now(task_of(counts))
+
+    (status,) = await tasks.list()
+    assert [run.text.split()[1] for run in status.runs] == [str(number) for number in range(25, 5, -1)]
+    assert len(status.result) == 2000
+    assert all(len(run.text) == 500 for run in status.runs)
+
+
+async def test_progress_beyond_its_limit_is_refused_and_fails_the_run(make_world: Any) -> None:
+    world = await make_world()
+    caught = []
+
+    async def greedy(run: TaskRun) -> str:
+        await run.save(b"x" * PROGRESS_BYTES)
+        try:
+            await run.save(b"x" * (PROGRESS_BYTES + 1))
+        except TooLarge as error:
+            caught.append(error.fix)
+        return "ok"
+
+    record = await tasks_of(world.process()).run_if_due(task_of(greedy))
+
+    assert record.outcome == "succeeded"
+    assert caught == ["Keep large progress in objects of its own and save their ids."]
+
+
+async def test_the_listing_is_by_name_and_per_scope(make_world: Any) -> None:
+    world = await make_world()
+    tasks = tasks_of(world.process())
+    for name in ("gc", "audit", "metrics"):
+        await tasks.run_if_due(Task(name=name, every_s=1, run=quick))
+
+    assert [status.name for status in await tasks.list()] == ["audit", "gc", "metrics"]
+    assert await tasks.find("unheard of") is None
+
+
+def test_golden_bytes_of_a_task(golden: Any) -> None:
+    owner = Owner(host="catalog-1", pid=4711, started_us=1_767_225_500_000_000)
+    begun = claimed(
+        TaskRow(name="gc", next_due_us=1_767_225_600_000_000),
+        holder="00112233445566778899aabb",
+        owner=owner,
+        now_us=1_767_225_600_000_000,
+        lease_s=60.0,
+    )
+    row = succeeded(begun, "collected 7", 1_767_225_700_000_000, next_due_us=1_767_398_400_000_000)
+
+    blob = golden("task-v1.bin", seal(TASK, row))
+
+    key = ObjKey(SYSTEM_REALM, REALM_SCOPE, TASK.name, named_id("gc"))
+    assert unseal(TASK, key, blob)[0] == row
+
+
+# --- all together -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_no_two_instances_run_at_the_same_time_whatever_happens(make_world: Any, seed: int) -> None:
+    """Servers come, go, are stopped, crash and lose answers; clocks differ by less than the margin."""
+    world = await make_world(seed)
+    rng = random.Random(seed)
+    at_work: dict[str, TaskRun] = {}
+    runs_begun = 0
+
+    def who_may_act() -> list[str]:
+        return [name for name, run in at_work.items() if not run.is_lost and not stopped(name)]
+
+    def stopped(name: str) -> bool:
+        return people[name].clock.is_stopped
+
+    def works_for(name: str) -> Callable[[TaskRun], Awaitable[str]]:
+        async def work(run: TaskRun) -> str:
+            nonlocal runs_begun
+            runs_begun += 1
+            at_work[name] = run
+            try:
+                for page in range(rng.randrange(1, 6)):
+                    run.check()
+                    assert who_may_act() in ([name], []), "two instances may act"
+                    await people[name].clock.sleep(rng.choice([0.1, 2.0, 8.0]))
+                    await run.save(bytes([page]))
+            finally:
+                if at_work.get(name) is run:
+                    del at_work[name]
+            if rng.random() < 0.3:
+                raise ValueError("no luck")
+            return "done"
+
+        return work
+
+    def start(name: str) -> None:
+        process = people[name] = world.process(name, skew_s=skews[name])
+        process.backend.draw_fault = lambda: rng.choices(["", "before", "after", "down"], [20, 1, 1, 2])[0]
+        process.backend.draw_delay_s = lambda: rng.choices([0.0, 0.2, 3.0], [30, 10, 1])[0]
+        tasks = tasks_of(process, lease_s=10)
+        task = task_of(works_for(name), every_s=5, retry=Retry(first_s=2, max_s=20))
+
+        async def live() -> None:
+            while True:
+                try:
+                    await tasks.run_if_due(task)
+                except Exception as error:
+                    assert not isinstance(error, AssertionError)
+                await process.clock.sleep(1)
+
+        lives[name] = asyncio.create_task(live())
+
+    people: dict[str, Any] = {}
+    lives: dict[str, asyncio.Task[None]] = {}
+    skews = {name: rng.uniform(-2.5, 2.5) for name in "abc"}
+    for name in skews:
+        start(name)
+    for _ in range(400):
+        name = rng.choice("abc")
+        action = rng.random()
+        if action < 0.15:
+            people[name].clock.stop()
+        elif action < 0.5:
+            people[name].clock.go_on()
+        elif action < 0.55:
+            at_work.pop(name, None)
+            await abandon(lives[name], people[name])
+            start(name)
+        assert len(who_may_act()) <= 1
+        await world.clock.advance(rng.choice([0.0, 0.1, 0.5, 1.0, 2.0, 5.0]))
+        assert len(who_may_act()) <= 1
+
+    for name, life in lives.items():
+        people[name].clock.go_on()
+        await abandon(life, people[name])
+    assert runs_begun > 10
