@@ -73,8 +73,9 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     ServerFailed: Answer(502, "BadGatewayException"),
 }
 
-AS_ANCESTOR: Final[frozenset[type[tree.CynosureError]]] = frozenset()
-"""Types that are answered as their nearest listed ancestor, on purpose. Everything else is in `ANSWERS`."""
+AS_ANCESTOR: Final = frozenset({"cynosure.server.supervisor.ChildFailed"})
+"""Types, by dotted name because rooms above are unknown here, that are answered as their nearest listed
+ancestor, on purpose. Everything else is in `ANSWERS`."""
 
 
 class ErrorModel(Struct, frozen=True):

@@ -183,7 +183,7 @@ def _merged(node: _Node | None, fallback: _Node | None) -> _Node:
     layers = [layer for layer in (fallback, node) if layer is not None]
     for layer in layers:
         if "GET" in layer.endpoints:
-            # Per layer, before merging: the HEAD of a literal path is its own GET's, not the parameter's.
+            # Per layer, before merging: HEAD of a literal path comes from its own GET, not the parameter's.
             result.endpoints["HEAD"] = layer.endpoints["GET"]
         result.endpoints.update(layer.endpoints)
     params = [layer.param for layer in layers if layer.param is not None]

@@ -14,7 +14,7 @@ from cynosure.cli.output import print_fields, print_json, show_progress
 from cynosure.common.progress import Report
 
 if TYPE_CHECKING:
-    from cynosure.server.run import SettingsSource
+    from cynosure.server.settings import SettingsSource
 
 T = TypeVar("T")
 
@@ -35,7 +35,6 @@ async def _run(name: str, params: Any, source: "SettingsSource", report: Report)
 
     from cynosure.client.operator import find_operator
     from cynosure.common.clock import SystemClock
-    from cynosure.server.wiring import open_ground
 
     settings = source.load()
     clock = SystemClock()
@@ -43,6 +42,8 @@ async def _run(name: str, params: Any, source: "SettingsSource", report: Report)
     async with find_operator(settings.server.operator_socket_path, clock, rng) as operator:
         if operator is not None:
             return bytes(await operator.run(name, params, report))
+    from cynosure.server.wiring import open_ground
+
     async with open_ground(settings, clock) as ground:
         return msgspec.json.encode(await ground.commands.get(name).run(params, report))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from cynosure.server.run import SettingsSource
+    from cynosure.server.settings import SettingsSource
 
 Config = Annotated[
     Path | None,
@@ -44,7 +44,7 @@ TlsClientCa = Annotated[
 
 def make_source(config: Path | None, flags: Mapping[str, Any]) -> "SettingsSource":
     """Settings from file, environment and these flags, by dotted name; `None` is a flag not given."""
-    from cynosure.server.run import SettingsSource
+    from cynosure.server.settings import SettingsSource
 
     given = {
         name: str(value) if isinstance(value, Path) else value

@@ -159,13 +159,32 @@ async def open_persistence(
 ) -> AsyncIterator[Persistence]:
     """Open a store for reading and writing. `initialise` makes an empty one ready; else it is refused."""
     check_lifetimes(settings)
+    backend = open_backend(url)
+    opened = open_persistence_on(backend, settings, initialise=initialise, clock=clock, rng=rng)
+    async with opened as persistence:
+        yield persistence
+
+
+@asynccontextmanager
+async def open_persistence_on(
+    backend: Backend,
+    settings: PersistenceSettings = _DEFAULTS,
+    *,
+    initialise: bool = False,
+    types: TypeRegistry | None = None,
+    clock: Clock | None = None,
+    rng: Random | None = None,
+) -> AsyncIterator[Persistence]:
+    """As `open_persistence`, on a backend that is at hand; it is closed at the end all the same.
+
+    `types` left out: those of all installed packages.
+    """
     clock = clock or SystemClock()
     rng = rng or SystemRandom()
-    backend = open_backend(url)
     try:
+        check_lifetimes(settings)
         await backend.setup()
         cache = ObjectCache(settings.cache_bytes, clock)
-        types = load_types()
         system = Store(backend, cache, clock, rng, realm=SYSTEM_REALM, catalog=REALM_SCOPE)
         info = await (ensure_store_info(system, clock, rng) if initialise else load_store_info(system))
         owner = this_process(clock)
@@ -178,7 +197,7 @@ async def open_persistence(
                 backend,
                 ids=ids,
                 info=info,
-                types=types,
+                types=types or load_types(),
                 cache=cache,
                 settings=settings,
                 clock=clock,

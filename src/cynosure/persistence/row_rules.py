@@ -66,7 +66,7 @@ def check_ref(ref: Reference) -> None:
     _check_number("generation", ref.generation, lowest=0)
     _check_number("created_us", ref.created_us, lowest=0)
     for head in ref.recent:
-        _check_number("recent", head, lowest=1)
+        _check_number("recent", head, lowest=0)
 
 
 def check_move(expected: Reference, updated: Reference) -> None:

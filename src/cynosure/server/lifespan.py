@@ -23,8 +23,9 @@ from cynosure.common.telemetry.metrics import start_metrics
 from cynosure.common.telemetry.tracing import start_tracing
 from cynosure.server.listen import listen_operator, url_of
 from cynosure.server.operator_commands import Running
+from cynosure.server.protocol import GuardedProtocol
 from cynosure.server.settings import Settings
-from cynosure.server.tls import ServerTls, TlsAwareProtocol
+from cynosure.server.tls import ServerTls
 from cynosure.server.wiring import open_catalog
 
 KEEP_ALIVE_S = 75
@@ -108,7 +109,7 @@ async def serve_catalog(
 def _config(service: Service, grace_s: float, tls: ServerTls | None) -> uvicorn.Config:
     return uvicorn.Config(
         service.app,
-        http=TlsAwareProtocol,
+        http=GuardedProtocol,
         ws="none",
         lifespan="off",
         interface="asgi3",

@@ -11,7 +11,6 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import uvloop
@@ -24,24 +23,12 @@ from cynosure.server.data_dir import RoleLock, prepare_data_dir
 from cynosure.server.lifespan import serve_catalog
 from cynosure.server.link import SupervisorLink
 from cynosure.server.listen import listen_tcp, url_of
-from cynosure.server.settings import Settings, load_settings
+from cynosure.server.settings import Settings, SettingsSource
 from cynosure.server.supervisor import ChildSpec, RestartPolicy, Supervisor
 
 ROLE = "catalog"
 
 OnReady = Callable[[str], None]
-
-
-class SettingsSource(Struct, frozen=True):
-    """Where settings come from besides the environment; enough to read the same ones in a child."""
-
-    file: str | None = None
-    overrides: dict[str, Any] = {}
-    """Flags by dotted name, as plain JSON values."""
-
-    def load(self) -> Settings:
-        """Read the settings."""
-        return load_settings(file=Path(self.file) if self.file else None, overrides=self.overrides)
 
 
 class WorkerOrder(Struct, frozen=True):

@@ -135,6 +135,18 @@ def load_settings(
     return settings
 
 
+class SettingsSource(Struct, frozen=True):
+    """Where settings come from besides the environment; enough to read the same ones in a child."""
+
+    file: str | None = None
+    overrides: dict[str, Any] = {}
+    """Flags by dotted name, as plain JSON values."""
+
+    def load(self) -> Settings:
+        """Read the settings."""
+        return load_settings(file=Path(self.file) if self.file else None, overrides=self.overrides)
+
+
 def check_settings(settings: Settings) -> None:
     """Refuse settings that are fine one by one and wrong together."""
     check_lifetimes(settings.persistence)

@@ -1,20 +1,14 @@
-"""TLS of the server: its files, their renewal, and the peer's certificate for the handlers.
-
-uvicorn does not hand the peer's certificate on; `TlsAwareProtocol` adds ASGI's `tls` extension to the
-scope, once per connection.
+"""TLS of the server: its files, their renewal, and what a handshake says about the peer.
 
 A maintainer must not break: with a client CA, no request without a certificate from that CA reaches the
 application, also after the files were renewed; and a renewal that cannot be read changes nothing.
 """
 
-import asyncio
 import ssl
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from cynosure.common.clock import Clock
 from cynosure.common.errors import Misconfigured
@@ -92,25 +86,6 @@ class PeerTls(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._values)
-
-
-class TlsAwareProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, with the peer's certificate in `scope["extensions"]["tls"]`."""
-
-    _extensions: dict[str, Any] | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Remember what the handshake, which is over by now, found out about the peer."""
-        super().connection_made(transport)
-        connection = transport.get_extra_info("ssl_object")
-        if connection is not None:
-            self._extensions = {"tls": PeerTls(connection)}
-
-    def on_message_begin(self) -> None:
-        """Put it into the scope of each request on this connection."""
-        super().on_message_begin()
-        if self._extensions is not None:
-            self.scope["extensions"] = self._extensions
 
 
 def _files(settings: TlsSettings) -> list[Path]:

@@ -15,7 +15,7 @@ from cynosure.common.clock import SystemClock
 from cynosure.common.telemetry.logs import start_logging
 from cynosure.server.data_dir import RoleLock, prepare_data_dir
 from cynosure.server.run import ROLE as CATALOG
-from cynosure.server.run import SettingsSource
+from cynosure.server.settings import SettingsSource
 from cynosure.server.supervisor import ChildSpec, RestartPolicy, Supervisor
 
 _PREDECESSOR_S = 45.0

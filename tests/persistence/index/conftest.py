@@ -1,6 +1,6 @@
-"""A store of encoded nodes, as the tree sees it: what is not written can never be loaded."""
+"""A store of encoded nodes, as the tree sees it: what was not written can never be loaded."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
@@ -8,13 +8,9 @@ from cynosure.common.errors import MissingObject
 from cynosure.persistence.index import Index, IndexLimits, Node, decode_node
 from cynosure.persistence.spi import ObjId
 
-TINY = IndexLimits(
-    buffer_bytes=40, root_bytes=60, leaf_entries=4, leaf_bytes=90, inner_entries=4, inner_bytes=120
-)
-
 
 class NodeRows:
-    """Rows in memory; every load decodes anew, `get` knows only what was kept on purpose."""
+    """Rows in memory. Every load decodes anew; `get` knows only what `keeps_nodes` kept."""
 
     def __init__(self, *, keeps_nodes: bool = False) -> None:
         self.rows: dict[ObjId, bytes] = {}
@@ -22,11 +18,11 @@ class NodeRows:
         self.requests = 0
         self._keeps_nodes = keeps_nodes
         self._kept: dict[ObjId, Node] = {}
-        self._next_id = 1000
+        self._last_id = 1000
 
     def new_id(self) -> ObjId:
-        self._next_id += 1
-        return ObjId(self._next_id)
+        self._last_id += 1
+        return ObjId(self._last_id)
 
     def write(self, nodes: Iterable[tuple[ObjId, Node]]) -> None:
         for id, node in nodes:
@@ -42,18 +38,15 @@ class NodeRows:
     async def load_many(self, ids: Sequence[ObjId]) -> list[Node]:
         self.requests += 1
         self.loads += len(ids)
-        nodes = []
-        for id in ids:
-            if id not in self.rows:
-                raise MissingObject("A node is not in the store", id=id)
-            nodes.append(decode_node(self.rows[id]))
+        missing = [id for id in ids if id not in self.rows]
+        if missing:
+            raise MissingObject("A node is not in the store", ids=missing)
+        nodes = [decode_node(self.rows[id]) for id in ids]
         if self._keeps_nodes:
             self._kept.update(zip(ids, nodes, strict=True))
         return nodes
 
-    async def apply(
-        self, index: Index, changes: dict[bytes, bytes | None], limits: IndexLimits = TINY
-    ) -> Index:
+    async def apply(self, index: Index, changes: Mapping[bytes, bytes | None], limits: IndexLimits) -> Index:
         applied = await index.apply(self, changes, new_id=self.new_id, limits=limits)
         self.write(applied.nodes)
         return applied.index
@@ -67,6 +60,14 @@ def rows() -> NodeRows:
     return NodeRows()
 
 
-@pytest.fixture
-def make_rows() -> Callable[..., NodeRows]:
+@pytest.fixture(scope="session")
+def make_rows() -> type[NodeRows]:
     return NodeRows
+
+
+@pytest.fixture(scope="session")
+def tiny() -> IndexLimits:
+    """A few dozen keys already make a deep tree that splits, joins and spills all the time."""
+    return IndexLimits(
+        buffer_bytes=40, root_bytes=60, leaf_entries=4, leaf_bytes=90, inner_entries=4, inner_bytes=120
+    )

@@ -1,11 +1,12 @@
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from cynosure.common.errors import Conflict, LeaseLost, Misconfigured, TooLarge, Unavailable
+from cynosure.common.errors import Conflict, CynosureError, LeaseLost, Misconfigured, TooLarge, Unavailable
 from cynosure.persistence.ids.owner import Owner
 from cynosure.persistence.ids.snowflake import named_id
 from cynosure.persistence.objects import seal, unseal
@@ -60,6 +61,8 @@ async def fails(run: TaskRun) -> str:
 async def abandon(running: "asyncio.Task[Any]", process: Any) -> None:
     """As kill -9: the process ends without a word to the database."""
     process.backend.is_down = True
+    process.backend.draw_delay_s = lambda: 0.0
+    process.clock.go_on()
     running.cancel()
     await asyncio.wait([running])
 
@@ -447,7 +450,7 @@ async def test_a_record_whose_answers_are_all_lost_is_recognised_when_found(
 ) -> None:
     world = await make_world()
     process = world.process()
-    # The claim goes through. The record is applied, and then so many answers are lost that it is given up once.
+    # The claim goes well. The record is applied, and then more answers are lost than one update waits for.
     process.backend.faults = ["", "after", *["before"] * 7]
 
     record = await settle(world, tasks_of(process).run_if_due(task_of(quick)))
@@ -561,6 +564,7 @@ async def test_no_two_instances_run_at_the_same_time_whatever_happens(make_world
     world = await make_world(seed)
     rng = random.Random(seed)
     at_work: dict[str, TaskRun] = {}
+    overlaps: list[str] = []
     runs_begun = 0
 
     def who_may_act() -> list[str]:
@@ -577,7 +581,7 @@ async def test_no_two_instances_run_at_the_same_time_whatever_happens(make_world
             try:
                 for page in range(rng.randrange(1, 6)):
                     run.check()
-                    assert who_may_act() in ([name], []), "two instances may act"
+                    overlaps.extend(other for other in who_may_act() if other != name)
                     await people[name].clock.sleep(rng.choice([0.1, 2.0, 8.0]))
                     await run.save(bytes([page]))
             finally:
@@ -598,10 +602,8 @@ async def test_no_two_instances_run_at_the_same_time_whatever_happens(make_world
 
         async def live() -> None:
             while True:
-                try:
+                with contextlib.suppress(CynosureError):
                     await tasks.run_if_due(task)
-                except Exception as error:
-                    assert not isinstance(error, AssertionError)
                 await process.clock.sleep(1)
 
         lives[name] = asyncio.create_task(live())
@@ -629,4 +631,5 @@ async def test_no_two_instances_run_at_the_same_time_whatever_happens(make_world
     for name, life in lives.items():
         people[name].clock.go_on()
         await abandon(life, people[name])
+    assert overlaps == []
     assert runs_begun > 10

@@ -42,6 +42,9 @@ R = TypeVar("R")
 
 _TURNS_AFTER_LOSS = 64
 """After a lost race, how many groups take turns with other processes (`Backend.hold_ref`)."""
+_WINS_WITHOUT_TURN = 32
+"""After so many groups that won without a turn, one asks for it all the same. A turn stops only those who
+ask, so a process that is always first, from its own last commit, would starve those who do."""
 
 
 @dataclass(slots=True)
@@ -139,6 +142,7 @@ class Committer:
         self._preparing: set[asyncio.Task[None]] = set()
         self._base: Base | None = None
         self._turns_wanted = 0
+        self._wins_without_turn = 0
         self._alone_for = 0
         """How many entries to commit one by one, after a group could not be built."""
 
@@ -231,7 +235,8 @@ class Committer:
     async def _turn(self) -> None:
         try:
             async with AsyncExitStack() as stack:
-                held = await self._take_turn(stack) if self._turns_wanted else None
+                wants_turn = self._turns_wanted or self._wins_without_turn >= _WINS_WITHOUT_TURN
+                held = await self._take_turn(stack) if wants_turn else None
                 await self._commit_group(held)
         except CynosureError as error:
             # Nothing was swapped: the head could not be read.
@@ -239,12 +244,15 @@ class Committer:
             self._queue.clear()
 
     async def _take_turn(self, stack: AsyncExitStack) -> HeldRef | None:
-        """After a lost race: a turn where the backend offers one, else a pause."""
-        self._turns_wanted -= 1
+        """A turn where the backend offers one; else, after a lost race, a pause."""
+        has_lost = self._turns_wanted > 0
+        self._turns_wanted = max(0, self._turns_wanted - 1)
+        self._wins_without_turn = 0
         hold = self._backend.hold_ref(self.key, COMMIT.name)
         if hold is None:
             self._turns_wanted = 0
-            await max((entry.backoff for entry in self._queue), key=lambda each: each.waited_s).wait()
+            if has_lost:
+                await max((entry.backoff for entry in self._queue), key=lambda each: each.waited_s).wait()
             return None
         try:
             held = await stack.enter_async_context(hold)
@@ -316,6 +324,8 @@ class Committer:
             if held.current is None:
                 raise missing_reference(self.key)
             if self._base is None or held.current != self._base.ref:
+                if self._base is not None:
+                    self._turns_wanted = _TURNS_AFTER_LOSS  # Others write here too, so be fair to them.
                 if held.head_row is not None:
                     self.store.admit_row(COMMIT, held.head_row)
                 self._base = await self._base_of(held.current)
@@ -446,6 +456,7 @@ class Committer:
             self._answer_all(group.entries(), error)
             return
         if won:
+            self._wins_without_turn = 0 if held is not None else self._wins_without_turn + 1
             self._won(group, built)
         else:
             await self._lost(group)

@@ -65,6 +65,16 @@ class Buffer:
         ordered = [key for key in self.ordered if key in entries]
         return Buffer(entries, self.size_bytes - spilled_bytes, ordered)
 
+    def most_recent(self, size_bytes: int) -> set[bytes]:
+        """The keys of the latest changes that together take up no more than this."""
+        recent: set[bytes] = set()
+        for key, value in reversed(self.entries.items()):
+            size_bytes -= entry_bytes(key, value)
+            if size_bytes < 0:
+                break
+            recent.add(key)
+        return recent
+
     @property
     def weight_bytes(self) -> int:
         """Memory held."""

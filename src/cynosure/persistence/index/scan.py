@@ -58,7 +58,7 @@ async def _leaves(
 ) -> AsyncGenerator[tuple[Leaf, bytes | None], None]:
     """Leaves whose range meets `low` to `high`, each with the upper end of its range.
 
-    Reads ahead twice as far each time it had to wait, so that a long scan is a few large requests
+    Reads ahead twice as far each time it had to wait for leaves, so that a long scan is a few large requests
     and a short one does not fetch what nobody asked for.
     """
     ahead = max(1, min(ahead, _MOST_AHEAD))
@@ -84,7 +84,8 @@ async def _leaves(
             wanted = [id, *_next_ids(stack, parent, ahead - 1)]
             fetched.update(zip(wanted, await load_all(loader, wanted), strict=True))
             found = fetched.pop(id)
-            ahead = min(2 * ahead, _MOST_AHEAD)
+            if parent.level == 1:
+                ahead = min(2 * ahead, _MOST_AHEAD)
         node = child_of(parent, found)
 
 

@@ -13,7 +13,7 @@ from cynosure.persistence.index.node import Inner, Leaf, Node, separator_between
 _SPLIT_FILL = 3 / 4
 _APPEND_FILL = 7 / 8
 _TINY_FILL = 1 / 3
-_MERGED_FILL = 2 / 3
+_MERGED_FILL = 3 / 4
 _CHILD_BYTES = 9
 
 

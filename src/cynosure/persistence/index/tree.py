@@ -176,8 +176,13 @@ class Index:
     async def _coldest(
         self, loader: NodeLoader, buffer: Buffer, limits: IndexLimits
     ) -> dict[bytes, bytes | None]:
-        """What to spill: whole leaf ranges, that of the least recent change first."""
+        """What to spill: whole leaf ranges, that of the least recent change first.
+
+        The most recent changes, up to half the limit, stay in any case: they are the likeliest to
+        change again.
+        """
         ordered, entries = buffer.ordered, buffer.entries
+        recent = buffer.most_recent(limits.buffer_bytes // 2)
         is_bulk = buffer.size_bytes > _BULK_FACTOR * limits.buffer_bytes
         excess_bytes = buffer.size_bytes - limits.buffer_bytes
         cold: dict[bytes, bytes | None] = {}
@@ -190,8 +195,9 @@ class Index:
             low, high = await self._leaf_range(loader, oldest)
             end = len(ordered) if high is None else bisect_left(ordered, high)
             for key in ordered[bisect_left(ordered, low) : end]:
-                value = cold[key] = entries[key]
-                excess_bytes -= entry_bytes(key, value)
+                if key not in recent:
+                    value = cold[key] = entries[key]
+                    excess_bytes -= entry_bytes(key, value)
             leaves += 1
         return cold
 

@@ -47,7 +47,7 @@ ODD_TEXTS = (
     "é" * (TEXT_BYTES // 2),
 )
 BAD_TEXTS = ("", "a\0b", "\0", "\ud800", "a\udfffb", "x" * (TEXT_BYTES + 1), "é" * (TEXT_BYTES // 2 + 1))
-BAD_IDS = (0, -1, MAX_ID + 1)
+BAD_IDS = (-1, MAX_ID + 1)
 
 
 class ImmutableRowTests(KitFixtures):
@@ -191,7 +191,7 @@ class ImmutableRowTests(KitFixtures):
             await backend.delete([obj_key(1), key])
         assert await fetch_row(backend, obj_key(1)) is None
 
-    @pytest.mark.parametrize("id_", [1, 2**31, 2**32 + 1, 2**53 + 1, MAX_ID - 1, MAX_ID])
+    @pytest.mark.parametrize("id_", [0, 1, 2**31, 2**32 + 1, 2**53 + 1, MAX_ID - 1, MAX_ID])
     async def test_ids_of_all_sizes_are_kept_exactly(self, backend: Backend, id_: int) -> None:
         await backend.write([fixed(id_)])
 

@@ -14,7 +14,7 @@ TEXTS_IN_ORDER = (
     *("0", "00", "A", "B", "Z", "_", "a", "a ", "a-b", "ab", "b", "z"),
     *("\u00df", "\u00e4", "\u017f", "\uffff", "\U00010000", "\U0001f600"),
 )
-IDS_IN_ORDER = (1, 2, 9, 10, 255, 256, 2**31, 2**32, 2**53, 2**53 + 1, 2**53 + 2, MAX_ID - 1, MAX_ID)
+IDS_IN_ORDER = (0, 1, 2, 9, 10, 255, 256, 2**31, 2**32, 2**53, 2**53 + 1, 2**53 + 2, MAX_ID - 1, MAX_ID)
 
 
 class ScanTests(KitFixtures):
@@ -79,7 +79,9 @@ class ScanTests(KitFixtures):
             found += [head.key.id for head in page]
             # Also what the scan stands on goes, and new rows come before and behind it.
             await other.delete([obj_key(id_) for id_ in going if id_ <= found[-1] or id_ % 20 == 5])
-            await other.write([fixed(found[-1] + 1), fixed(max(1, found[-1] - 1))])
+            # Few: a scan need not end while rows keep coming in its way.
+            if found[-1] in staying:
+                await other.write([fixed(found[-1] + 1), fixed(found[-1] - 1)])
 
         assert found == sorted(set(found))
         assert set(staying) <= set(found)

@@ -34,7 +34,10 @@ class Attempt:
     server: str
     invoked: int
     invoked_s: float
+    started_s: float = float("-inf")
+    """When the server began with it; its deadline counts from there."""
     ended: int | None = None
+    ended_s: float = float("inf")
     outcome: str = "pending"
     """`committed`, `already`, `refused`, `unavailable`, `unknown`, `damaged`."""
     error: str = ""
@@ -43,6 +46,8 @@ class Attempt:
     result: Any = None
     preparations: dict[int, int] = field(default_factory=dict)
     """Number of a preparation to the event at which it had read everything."""
+    guards: dict[int, tuple[RefKey, ObjId]] = field(default_factory=dict)
+    """Number of a preparation to the head of another reference that it relied on."""
 
 
 class Move(NamedTuple):

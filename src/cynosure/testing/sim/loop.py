@@ -10,6 +10,7 @@ system, iterate over a set of objects, or depend on when Python collects garbage
 
 import asyncio
 import contextlib
+import gc
 import heapq
 import sys
 from collections import deque
@@ -191,6 +192,8 @@ class SimLoop(asyncio.BaseEventLoop):
             main = self.outside.spawn(work)
             while not main.done():
                 self._step()
+            # Only now do futures in cycles tell that nobody asked for their exceptions.
+            gc.collect()
             return main.result()
         finally:
             self._bury()

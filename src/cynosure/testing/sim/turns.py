@@ -59,11 +59,17 @@ class Turns:
         """A turn for a server."""
         return _Turn(self, network, machine, process, key, head_type)
 
+    def note_sent(self, updated: Reference) -> None:
+        """A swap was sent."""
+        self._history.sent.setdefault(updated.head, self._now_s())
+
     async def wait(self, turn: "_Turn") -> None:
         """Queue up, on the database's side, until the turn comes."""
+        if turn.is_over:  # Given back before the wish for it arrived.
+            raise Unavailable("The turn at this reference is over")
         queue = self._queues.setdefault(turn.key, deque())
         queue.append(turn)
-        since_s = self._now_s()
+        since_s = turn.heard_s = self._now_s()
         while queue[0] is not turn:
             first = queue[0]
             if first.process.is_dead or self._now_s() - first.heard_s > _IDLE_S:
@@ -74,13 +80,15 @@ class Turns:
                 raise Unavailable("The turn did not come in time")
             else:
                 await asyncio.sleep(_CHECK_S)
-        turn.heard_s = self._now_s()
 
     def end(self, turn: "_Turn") -> None:
         """The next in the queue may go on."""
         turn.is_over = True
-        if turn in self._queues[turn.key]:
-            self._queues[turn.key].remove(turn)
+        queue = self._queues.get(turn.key)
+        if queue and turn in queue:
+            queue.remove(turn)
+            if queue:
+                queue[0].heard_s = self._now_s()
 
 
 class _Turn:
@@ -140,6 +148,7 @@ class _Turn:
             self.heard_s = self._turns._now_s()
             return await self._network.database.swap_ref(current, updated, rows)
 
+        self._turns.note_sent(updated)
         return await self._network.call(self._machine, f"turn swap {updated.head}", swap, is_write=True)
 
     def _give_back(self) -> None:

@@ -6,7 +6,7 @@ never used again, because the server may still be told to cancel, and would canc
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 Connection = Any
@@ -20,13 +20,15 @@ _CLOSE_TIMEOUT_S: Final = 5.0
 class Pool:
     """At most `size` connections, made when needed, the last used first. Those who wait come in order."""
 
-    def __init__(self, connect: Callable[[], Awaitable[Connection]], size: int, timeout_s: float) -> None:
+    def __init__(
+        self, connect: Callable[[], Coroutine[Any, Any, Connection]], size: int, timeout_s: float
+    ) -> None:
         self._connect = connect
         self._size = size
         self._timeout_s = timeout_s
         self._free = asyncio.Semaphore(size)
         self._idle: list[tuple[Connection, float]] = []
-        self._closing: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[Any]] = set()
         self._is_closed = False
 
     async def acquire(self) -> Connection:
@@ -45,7 +47,7 @@ class Pool:
                 if since >= oldest:
                     return connection
                 self._close_in_background(connection)
-            return await self._connect()
+            return await self._open()
         except BaseException:
             self._free.release()
             raise
@@ -71,16 +73,37 @@ class Pool:
         for connection, _ in self._idle:
             self._close_in_background(connection)
         self._idle.clear()
-        while self._closing:
-            await asyncio.wait(self._closing)
+        while self._background:
+            await asyncio.wait(self._background)
+
+    async def _open(self) -> Connection:
+        # Not cancelled with its caller: the driver does not clean up a handshake that is cut off. The next
+        # caller uses what comes of it.
+        opening = self._run_in_background(self._connect())
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(self._keep)
+            raise
+
+    def _keep(self, opened: "asyncio.Task[Connection]") -> None:
+        if opened.cancelled() or opened.exception() is not None:
+            return
+        if self._is_closed:
+            self._close_in_background(opened.result())
+        else:
+            self._idle.append((opened.result(), asyncio.get_running_loop().time()))
 
     def _close_in_background(self, connection: Connection) -> None:
-        if connection.is_closed():
-            return
-        closing = asyncio.get_running_loop().create_task(_close(connection))
+        if not connection.is_closed():
+            self._run_in_background(_close(connection))
+
+    def _run_in_background(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        task = asyncio.get_running_loop().create_task(work)
         # The loop itself keeps only a weak reference.
-        self._closing.add(closing)
-        closing.add_done_callback(self._closing.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        return task
 
 
 async def _close(connection: Connection) -> None:

@@ -44,6 +44,8 @@ class Turn:
         self._is_used = False
         self.is_over = False
         self.is_committed = False
+        self.is_lost = False
+        """The swap ran to its end and lost, so a ROLLBACK leaves the connection as good as new."""
 
     @property
     def current(self) -> Reference | None:
@@ -69,6 +71,7 @@ class Turn:
         statement, values = to_swap(self._statements, self._current, updated, rows)
         try:
             if not await self._connection.fetchval(statement, *values):
+                self.is_lost = True
                 return False
         except DRIVER_ERRORS as error:
             raise translate_read(error, self._place) from error
@@ -112,8 +115,8 @@ class Turns:
             finally:
                 if turn is not None:
                     turn.is_over = True
-                # Shielded: a cancelled holder must not keep the lock. A turn without a swap costs its
-                # connection, which is simpler than knowing in what state it was left.
+                # Shielded: a cancelled holder must not keep the lock. A turn that was not used, or was cut
+                # off, costs its connection, which is simpler than knowing in what state it was left.
                 await asyncio.shield(self._end(connection, turn))
         finally:
             self._places.release()
@@ -142,6 +145,8 @@ class Turns:
             if not is_sound and not connection.is_closed():
                 # Also after a COMMIT that was cut off: if it did run, this does nothing.
                 await connection.execute("ROLLBACK")
+                # Losers come again at once; a new connection each would take longer than the whole turn.
+                is_sound = turn is not None and turn.is_lost
         except DRIVER_ERRORS:
             connection.terminate()
         finally:

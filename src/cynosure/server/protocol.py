@@ -1,0 +1,95 @@
+"""uvicorn's HTTP protocol with what it lacks: bounds on a request's head, and the peer's certificate.
+
+uvicorn reads heads of any length for any time, and does not hand the peer's certificate on. Here a head
+is bounded in bytes and seconds, and ASGI's `tls` extension is in the scope.
+
+A maintainer must not break: a head that arrives whole, as nearly all do, costs no timer.
+"""
+
+import asyncio
+from typing import Any, Final
+
+import msgspec
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from cynosure.api.errors import ErrorEnvelope, ErrorModel
+from cynosure.server.tls import PeerTls
+
+MAX_HEAD_BYTES: Final = 64 * 2**10
+"""Request line and headers. Tokens and long names fit many times over."""
+HEAD_TIMEOUT_S: Final = 30.0
+
+_TOO_LONG: Final = msgspec.json.encode(
+    ErrorEnvelope(
+        ErrorModel(
+            "Request line and headers are too long. Send less than 64 KiB of them.",
+            "RequestHeaderFieldsTooLargeException",
+            431,
+        )
+    )
+)
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """One connection of a client."""
+
+    head_timeout_s = HEAD_TIMEOUT_S
+    _extensions: dict[str, Any] | None = None
+    _is_in_head = True
+    _head_bytes = 0
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Remember what the TLS handshake, which is over by now, found out about the peer."""
+        super().connection_made(transport)
+        connection = transport.get_extra_info("ssl_object")
+        if connection is not None:
+            self._extensions = {"tls": PeerTls(connection)}
+        self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the timer with the connection."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse, and look whether a head is still incomplete afterwards."""
+        super().data_received(data)
+        if self._is_in_head and not self.transport.is_closing():
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES:
+                self._refuse_head()
+            elif self._head_timer is None:
+                self._start_timer()
+
+    def on_message_begin(self) -> None:
+        """A head begins: count its bytes, and give the request's scope the peer's certificate."""
+        super().on_message_begin()
+        self._is_in_head = True
+        self._head_bytes = 0
+        if self._extensions is not None:
+            self.scope["extensions"] = self._extensions
+
+    def on_headers_complete(self) -> None:
+        """The head is whole."""
+        self._is_in_head = False
+        self._stop_timer()
+        super().on_headers_complete()
+
+    def _refuse_head(self) -> None:
+        cycle: Any = self.cycle  # `None` before the first request, whatever its declared type says
+        if cycle is None or cycle.response_complete:
+            # Otherwise an earlier answer on this connection is half written; only cutting is safe.
+            self.transport.write(
+                b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\n"
+                b"connection: close\r\ncontent-length: %d\r\n\r\n%b" % (len(_TOO_LONG), _TOO_LONG)
+            )
+        self.transport.close()
+
+    def _start_timer(self) -> None:
+        self._head_timer = self.loop.call_later(self.head_timeout_s, self.transport.close)
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None

@@ -1,0 +1,116 @@
+"""A backend that kills or stops its own process at a chosen moment, and a clock that can be set.
+
+Only this program uses them: production has no such hooks.
+"""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from random import Random
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from cynosure.common.clock import SystemClock
+from cynosure.persistence.spi import Backend, HeldRef, Limits, ObjKey, Reference, RefKey, Row
+
+
+class Faults(Struct, frozen=True):
+    """What is to happen to this process."""
+
+    kill_after_swap: float = 0.0
+    """Chance of SIGKILL after a swap was applied and before anybody learns of it."""
+    stop_before_swap: int = 0
+    """SIGSTOP before this swap, counted from 1. Zero: never."""
+    stop_before_delete: int = 0
+    """SIGSTOP before this batch of a collection is deleted, counted from 1."""
+    early_rows: bool = False
+    """Write prepared objects before the swap, as on a database whose swap carries no rows."""
+
+
+class SelfHarming:
+    """A backend with faults. Everything else is the inner backend's."""
+
+    def __init__(self, inner: Backend, faults: Faults, rng: Random) -> None:
+        self._inner = inner
+        self._faults = faults
+        self._rng = rng
+        self._swaps = 0
+        self._deletes = 0
+
+    @property
+    def limits(self) -> Limits:
+        """See `Backend`."""
+        limits = self._inner.limits
+        return msgspec.structs.replace(limits, swap_carries_rows=False) if self._faults.early_rows else limits
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def swap_ref(self, expected: Reference, updated: Reference, rows: Sequence[Row] = ()) -> bool:
+        """See `Backend`."""
+        return await self._around_swap(lambda: self._inner.swap_ref(expected, updated, rows))
+
+    def hold_ref(self, key: RefKey, head_type: str) -> AbstractAsyncContextManager[HeldRef] | None:
+        """See `Backend`."""
+        hold = self._inner.hold_ref(key, head_type)
+        return None if hold is None else self._hold(hold)
+
+    async def delete(self, keys: Sequence[ObjKey]) -> None:
+        """See `Backend`."""
+        self._deletes += 1
+        if self._deletes == self._faults.stop_before_delete:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        await self._inner.delete(keys)
+
+    @asynccontextmanager
+    async def _hold(self, hold: AbstractAsyncContextManager[HeldRef]) -> AsyncIterator[HeldRef]:
+        async with hold as held:
+            yield _SelfHarmingTurn(held, self._around_swap)
+
+    async def _around_swap(self, swap: Callable[[], Awaitable[bool]]) -> bool:
+        self._swaps += 1
+        if self._swaps == self._faults.stop_before_swap:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        won = await swap()
+        if won and self._rng.random() < self._faults.kill_after_swap:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return won
+
+
+class _SelfHarmingTurn:
+    def __init__(
+        self, inner: HeldRef, around: Callable[[Callable[[], Awaitable[bool]]], Awaitable[bool]]
+    ) -> None:
+        self._inner = inner
+        self._around = around
+
+    @property
+    def current(self) -> Reference | None:
+        return self._inner.current
+
+    @property
+    def head_row(self) -> Row | None:
+        return self._inner.head_row
+
+    async def swap(self, updated: Reference, rows: Sequence[Row] = ()) -> bool:
+        return await self._around(lambda: self._inner.swap(updated, rows))
+
+
+class SettableClock(SystemClock):
+    """The machine's clock, set back by SIGUSR1 and forward again by SIGUSR2, as an operator might do."""
+
+    def __init__(self, step_s: float) -> None:
+        self._step_us = round(step_s * 1_000_000)
+        self._offset_us = 0
+        signal.signal(signal.SIGUSR1, lambda *_: self._set(-self._step_us))
+        signal.signal(signal.SIGUSR2, lambda *_: self._set(0))
+
+    def now_us(self) -> int:
+        """See `Clock`."""
+        return super().now_us() + self._offset_us
+
+    def _set(self, offset_us: int) -> None:
+        self._offset_us = offset_us

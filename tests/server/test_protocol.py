@@ -1,0 +1,108 @@
+"""Raw bytes on real connections, as a careless or hostile client sends them."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import uvicorn
+
+from cynosure.api.app import make_service
+from cynosure.api.messages import Request, Response
+from cynosure.api.router import Route
+from cynosure.common.clock import SystemClock
+from cynosure.server.lifespan import HttpServer
+from cynosure.server.listen import listen_tcp
+from cynosure.server.protocol import GuardedProtocol
+
+pytestmark = pytest.mark.anyio
+
+
+class Hasty(GuardedProtocol):
+    head_timeout_s = 0.05
+
+
+async def echo(request: Request) -> Response:
+    return Response.json(request.params["name"])
+
+
+@asynccontextmanager
+async def connection(
+    protocol: type[GuardedProtocol] = GuardedProtocol,
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    routes = [Route("GET", "/t/{name}", echo, operation_id="echo")]
+    service = make_service(routes, title="t", version="1", clock=SystemClock(), rng=random.Random(1))
+    listener = listen_tcp("127.0.0.1", 0)
+    config = uvicorn.Config(service.app, http=protocol, lifespan="off", log_config=None)  # type: ignore[arg-type]
+    server = HttpServer(config)
+    task = asyncio.create_task(server.run_until_stopped(listener))
+    await server.listening.wait()
+    reader, writer = await asyncio.open_connection(*listener.getsockname()[:2])
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        server.should_exit = True
+        await task
+
+
+async def test_a_head_without_end_is_431() -> None:
+    async with connection() as (reader, writer):
+        writer.write(b"GET /t/a HTTP/1.1\r\n")
+        for number in range(70):
+            writer.write(b"x-%d: %b\r\n" % (number, b"y" * 1000))
+        answer = await reader.read()
+
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == 431
+
+
+async def test_a_long_token_in_a_head_passes() -> None:
+    async with connection() as (reader, writer):
+        writer.write(b"GET /t/a HTTP/1.0\r\nauthorization: Bearer %b\r\n\r\n" % (b"t" * 30_000))
+
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("begin", [b"", b"GET /t/a HTT", b"GET /t/a HTTP/1.1\r\nhost: x\r\n"])
+async def test_a_client_that_does_not_finish_its_head_is_cut_off(begin: bytes) -> None:
+    async with connection(Hasty) as (reader, writer):
+        writer.write(begin)
+
+        assert await reader.read() == b""
+
+
+async def test_the_time_limit_holds_for_later_requests_of_a_connection_and_not_between_them() -> None:
+    async with connection(Hasty) as (reader, writer):
+        for _ in range(2):
+            writer.write(b"GET /t/a HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert b"200 OK" in await reader.readuntil(b'"a"')
+            await asyncio.sleep(0.15)
+        writer.write(b"GET /t/a HTT")
+
+        assert await reader.read() == b""
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /t/\xff HTTP/1.1\r\nhost: x\r\n\r\n",
+        b"GET /t/%ff HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+        b"nonsense\r\n\r\n",
+        b"GET /t/a HTTP/1.1\r\nhost: x\r\ncontent-length: -5\r\nconnection: close\r\n\r\n",
+    ],
+)
+async def test_what_is_not_http_or_not_a_path_is_400(head: bytes) -> None:
+    async with connection() as (reader, writer):
+        writer.write(head)
+
+        assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
+
+
+async def test_an_absolute_path_is_found_like_any_other() -> None:
+    async with connection() as (reader, writer):
+        writer.write(b"GET http://x/t/a%2Fb HTTP/1.0\r\n\r\n")
+
+        assert (await reader.read()).endswith(b'"a/b"')
