@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from cynosure.common.clock import Clock
-from cynosure.common.errors import MissingObject, OutcomeUnknown, TooLarge, Unavailable
+from cynosure.common.errors import CynosureError, MissingObject, OutcomeUnknown, TooLarge
 from cynosure.persistence import parts
 from cynosure.persistence.cache import ABSENT, ObjectCache
 from cynosure.persistence.objects import ObjectType, seal, seal_sized, unseal
@@ -267,7 +267,7 @@ class Store:
                 break
             except OutcomeUnknown:
                 was_unknown = True
-            except Unavailable:
+            except CynosureError:
                 # "Nothing was applied" holds for this attempt only; an earlier one may have been.
                 if not was_unknown:
                     raise

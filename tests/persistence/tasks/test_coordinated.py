@@ -613,23 +613,23 @@ async def test_no_two_instances_run_at_the_same_time_whatever_happens(make_world
     skews = {name: rng.uniform(-2.5, 2.5) for name in "abc"}
     for name in skews:
         start(name)
-    for _ in range(400):
-        name = rng.choice("abc")
-        action = rng.random()
-        if action < 0.15:
-            people[name].clock.stop()
-        elif action < 0.5:
-            people[name].clock.go_on()
-        elif action < 0.55:
-            at_work.pop(name, None)
-            await abandon(lives[name], people[name])
-            start(name)
-        assert len(who_may_act()) <= 1
-        await world.clock.advance(rng.choice([0.0, 0.1, 0.5, 1.0, 2.0, 5.0]))
-        assert len(who_may_act()) <= 1
-
-    for name, life in lives.items():
-        people[name].clock.go_on()
-        await abandon(life, people[name])
+    try:
+        for _ in range(400):
+            name = rng.choice("abc")
+            action = rng.random()
+            if action < 0.15:
+                people[name].clock.stop()
+            elif action < 0.5:
+                people[name].clock.go_on()
+            elif action < 0.55:
+                at_work.pop(name, None)
+                await abandon(lives[name], people[name])
+                start(name)
+            assert len(who_may_act()) <= 1
+            await world.clock.advance(rng.choice([0.0, 0.1, 0.5, 1.0, 2.0, 5.0]))
+            assert len(who_may_act()) <= 1
+    finally:
+        for name, life in lives.items():
+            await abandon(life, people[name])
     assert overlaps == []
     assert runs_begun > 10

@@ -10,7 +10,7 @@ raises `OutcomeUnknown`, never a refusal.
 
 from collections.abc import Sequence
 
-from cynosure.common.errors import MissingObject, OutcomeUnknown, Unavailable
+from cynosure.common.errors import CynosureError, OutcomeUnknown
 from cynosure.common.retry import Backoff
 from cynosure.persistence.commit.view import State
 from cynosure.persistence.spi import Backend, ObjId, Reference, Row
@@ -36,7 +36,9 @@ async def settle_swap(
             if current is None:
                 return False
             return await is_in_chain(store, current.head, updated.head, sequence)
-        except (OutcomeUnknown, Unavailable, MissingObject) as error:
+        except CynosureError as error:
+            # Also a refusal (no such user after a restart, say) or damage: it is about this attempt, and the
+            # first one may have been applied.
             if not await backoff.wait():
                 raise OutcomeUnknown(
                     "The database did not say whether a commit was applied",

@@ -1,4 +1,4 @@
-"""The storm as a program: `python -m cynosure.testing.storm write | collect`."""
+"""The storm as a program: `python -m cynosure.testing.storm write | hail | collect`."""
 
 import argparse
 import asyncio
@@ -16,6 +16,7 @@ from cynosure.persistence.spi import Backend
 from cynosure.server.settings import load_settings
 from cynosure.testing.storm.collecting import collect_once
 from cynosure.testing.storm.faults import Faults, SelfHarming, SettableClock
+from cynosure.testing.storm.hail import Hail
 from cynosure.testing.storm.ledger import Ledger, Started, now_s
 from cynosure.testing.storm.writers import Storm, blow, open_storm
 
@@ -23,39 +24,64 @@ from cynosure.testing.storm.writers import Storm, blow, open_storm
 def main() -> None:
     """Parse and run."""
     options = _parser().parse_args()
+    match options.command:
+        case "write":
+            _run(_write(options))
+        case "hail":
+            _hail(options)
+        case "collect":
+            _run(_collect(options))
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    async def until_sigterm() -> None:
+        task = asyncio.ensure_future(work)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        await task
+
     with suppress(asyncio.CancelledError):
-        asyncio.run(_until_sigterm(_write(options) if options.command == "write" else _collect(options)))
-
-
-async def _until_sigterm(work: Coroutine[Any, Any, None]) -> None:
-    task = asyncio.ensure_future(work)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    await task
+        asyncio.run(until_sigterm())
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="storm", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     write = commands.add_parser("write", help="commit until the time is over, or for ever")
+    hail = commands.add_parser("hail", help="write from several processes that are killed again and again")
     collect = commands.add_parser("collect", help="collect garbage once, as the coordinated task")
-    for command in (write, collect):
+    for command in (write, hail, collect):
         command.add_argument("--store", required=True, help="URL of the store")
         command.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE")
         command.add_argument("--seed", type=int, default=None)
+    for command in (write, hail):
+        command.add_argument("--writers", type=int, default=4)
+        command.add_argument("--readers", type=int, default=1)
+        command.add_argument("--items", type=int, default=8)
+        command.add_argument("--payload-bytes", type=int, default=0)
+        command.add_argument("--keys", action="store_true", help="idempotency keys; repeat until committed")
+        command.add_argument("--early-rows", action="store_true", help="write objects before the swap")
+        command.add_argument("--kill-after-swap", type=float, default=0.0, metavar="CHANCE")
     write.add_argument("--ledger", type=Path, required=True)
-    write.add_argument("--writers", type=int, default=4)
-    write.add_argument("--readers", type=int, default=1)
-    write.add_argument("--items", type=int, default=8)
-    write.add_argument("--payload-bytes", type=int, default=0)
     write.add_argument("--seconds", type=float, default=None, help="left out: until SIGTERM")
-    write.add_argument("--keys", action="store_true", help="idempotency keys; repeat until committed")
-    write.add_argument("--early-rows", action="store_true", help="write prepared objects before the swap")
-    write.add_argument("--kill-after-swap", type=float, default=0.0, metavar="CHANCE")
     write.add_argument("--stop-before-swap", type=int, default=0, metavar="NUMBER")
     write.add_argument("--clock-step", type=float, default=3600.0, help="seconds that SIGUSR1 sets back")
+    hail.add_argument("--ledger", type=Path, action="append", required=True, help="one per process")
+    hail.add_argument("--rounds", type=int, required=True, help="how often to kill")
+    hail.set_defaults(seconds=None, stop_before_swap=0, clock_step=0.0)
     collect.add_argument("--stop-before-delete", type=int, default=0, metavar="NUMBER")
     collect.add_argument("--lease", type=float, default=60.0, help="seconds of the task's lease")
     return parser
+
+
+def _hail(options: argparse.Namespace) -> None:
+    def run_writer(ledger: Path, seed: int) -> None:
+        _run(_write(argparse.Namespace(**{**vars(options), "ledger": ledger, "seed": seed})))
+
+    hail = Hail(run_writer, options.ledger, Random(options.seed))
+    if options.kill_after_swap:
+        hail.watch(options.rounds)
+    else:
+        hail.strike(options.rounds)
 
 
 def _settings(options: argparse.Namespace) -> PersistenceSettings:

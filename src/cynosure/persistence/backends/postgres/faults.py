@@ -40,7 +40,8 @@ def is_lost_connection(error: BaseException) -> bool:
     if isinstance(error, asyncpg.PostgresError):
         code = error.sqlstate or ""
         return code.startswith(("08", "57P"))
-    return isinstance(error, OSError | asyncpg.InterfaceError)
+    # The last of these is how the driver takes a statement while the server's good-bye is still unread.
+    return isinstance(error, OSError | asyncpg.InterfaceError | asyncpg.InternalClientError)
 
 
 def translate_read(error: BaseException, place: str) -> CynosureError:

@@ -60,6 +60,12 @@ class Pool:
             self._idle.append((connection, asyncio.get_running_loop().time()))
         self._free.release()
 
+    def forget_idle(self) -> None:
+        """Close the connections that nobody uses."""
+        for connection, _ in self._idle:
+            self._close_in_background(connection)
+        self._idle.clear()
+
     async def close(self) -> None:
         """Wait for those who use a connection, within reason, and close all."""
         self._is_closed = True
@@ -70,9 +76,7 @@ class Pool:
         except TimeoutError:
             # Whoever still uses one closes it by releasing it.
             pass
-        for connection, _ in self._idle:
-            self._close_in_background(connection)
-        self._idle.clear()
+        self.forget_idle()
         while self._background:
             await asyncio.wait(self._background)
 

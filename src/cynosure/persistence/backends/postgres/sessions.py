@@ -63,6 +63,9 @@ class Sessions:
             except DRIVER_ERRORS as error:
                 if attempt == _READ_ATTEMPTS or not is_lost_connection(error):
                     raise translate_read(error, self.address.place) from error
+            # What ended one session, a restart above all, has most likely ended the others.
+            if self._pool is not None:
+                self._pool.forget_idle()
             attempt += 1
 
     async def write(self, statement: str, *values: Any) -> bool:
@@ -103,9 +106,9 @@ class Sessions:
         try:
             rows: list[Sequence[Any]] = await connection.fetch(statement, *values)
             is_sound = True
-        except asyncpg.PostgresError:
-            # The server has answered, so the session is ready for the next statement.
-            is_sound = True
+        except asyncpg.PostgresError as error:
+            # The server has answered, so the session is ready for the next statement, if this was not its end.
+            is_sound = not is_lost_connection(error)
             raise
         finally:
             self.release(connection, is_sound=is_sound)

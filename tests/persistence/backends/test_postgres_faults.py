@@ -1,0 +1,524 @@
+"""Real faults of servers, sessions, locks, connections and processes."""
+
+import asyncio
+import shutil
+import tempfile
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+
+from cynosure.common.errors import (
+    CynosureError,
+    Damaged,
+    Misconfigured,
+    NewerFormat,
+    OutcomeUnknown,
+    Unavailable,
+)
+from cynosure.persistence.open_backend import open_backend
+from cynosure.persistence.spi import Backend
+from cynosure.testing.backend_kit.samples import (
+    REF,
+    fetch_ref,
+    fetch_row,
+    fixed,
+    obj_key,
+    reference,
+    versioned,
+)
+from cynosure.testing.harness.fault_proxy import FaultProxy
+from cynosure.testing.harness.faults import CutRequest, LoseAnswer, executes
+from cynosure.testing.harness.probes import log_ready
+from cynosure.testing.harness.processes import ManagedProcess, Processes
+
+from .private_postgres import PrivatePostgres
+
+pytestmark = pytest.mark.anyio
+
+PASSWORD = "geheim-9f3"
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[Backend]:
+    backend = open_backend(url)
+    try:
+        yield backend
+    finally:
+        await backend.close()
+
+
+@pytest.fixture
+async def backend(postgres_schema_url: str) -> AsyncIterator[Backend]:
+    """A store whose reference stands at 1."""
+    async with opened(f"{postgres_schema_url}&turn_timeout_s=5") as backend:
+        await backend.setup()
+        await backend.insert_ref(reference(1))
+        yield backend
+
+
+@pytest.fixture
+def schema(postgres_schema_url: str) -> str:
+    return postgres_schema_url.rpartition("=")[2]
+
+
+@pytest.fixture
+async def admin(postgres_url: str) -> AsyncIterator[Any]:
+    connection = await asyncpg.connect(postgres_url)
+    yield connection
+    await connection.close()
+
+
+async def raised(call: Awaitable[object]) -> CynosureError:
+    with pytest.raises(CynosureError) as refused:
+        await call
+    return refused.value
+
+
+async def waiting_pid(admin: Any, schema: str) -> int:
+    """The session of this store that waits for a lock."""
+    while True:
+        pid = await admin.fetchval(
+            "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE $1", f"%{schema}%"
+        )
+        if pid:
+            return int(pid)
+        await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def locked_reference(postgres_url: str, schema: str) -> AsyncIterator[None]:
+    """Somebody else keeps the row of the reference locked."""
+    locker = await asyncpg.connect(postgres_url)
+    transaction = locker.transaction()
+    await transaction.start()
+    await locker.execute(f"SELECT FROM {schema}.refs FOR UPDATE")
+    try:
+        yield
+    finally:
+        await transaction.rollback()
+        await locker.close()
+
+
+# --- sessions that end ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["pg_terminate_backend", "pg_cancel_backend"])
+async def test_a_session_ended_during_a_swap_leaves_its_outcome_unknown(
+    backend: Backend, postgres_url: str, schema: str, admin: Any, how: str
+) -> None:
+    async with locked_reference(postgres_url, schema):
+        swap = asyncio.ensure_future(backend.swap_ref(reference(1), reference(2), [fixed(2)]))
+        await admin.execute(f"SELECT {how}({await waiting_pid(admin, schema)})")
+        error = await raised(swap)
+
+    assert type(error) is OutcomeUnknown
+    assert error.details["sqlstate"] in ("57014", "57P01", "08003")
+    # The handle goes on by itself, from the same head.
+    assert await backend.swap_ref(reference(1), reference(3), [fixed(3)])
+    assert await backend.fetch([obj_key(2), obj_key(3)]) == [None, fixed(3)]
+
+
+async def test_a_row_locked_for_too_long_is_unavailable_and_nothing_is_applied(
+    backend: Backend, postgres_schema_url: str, postgres_url: str, schema: str
+) -> None:
+    async with opened(f"{postgres_schema_url}&turn_timeout_s=0.2") as hasty:
+        async with locked_reference(postgres_url, schema):
+            error = await raised(hasty.swap_ref(reference(1), reference(2), [fixed(2)]))
+            assert await fetch_ref(backend) == reference(1)
+
+        assert type(error) is Unavailable
+        assert error.fix
+        assert await fetch_row(backend, obj_key(2)) is None
+        assert await hasty.swap_ref(reference(1), reference(2), [fixed(2)])
+
+
+async def test_a_statement_that_takes_too_long_is_unknown_if_it_writes(
+    backend: Backend, postgres_schema_url: str, postgres_url: str, schema: str
+) -> None:
+    async with opened(f"{postgres_schema_url}&turn_timeout_s=60&command_timeout_s=0.3") as hasty:
+        async with locked_reference(postgres_url, schema):
+            error = await raised(hasty.swap_ref(reference(1), reference(2), [fixed(2)]))
+
+        assert type(error) is OutcomeUnknown
+        # It may even be applied after this: the lock came free while the cancellation was on its way.
+        has_won = await hasty.swap_ref(reference(1), reference(3))
+        assert await fetch_ref(hasty) == (reference(3) if has_won else reference(2))
+
+
+async def test_idle_connections_that_the_server_ended_are_replaced(
+    backend: Backend, admin: Any, schema: str
+) -> None:
+    await asyncio.gather(*(backend.write([fixed(id_)]) for id_ in range(1, 9)))
+
+    await admin.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE query LIKE $1 AND pid <> pg_backend_pid()",
+        f"%{schema}%",
+    )
+
+    assert await backend.fetch([obj_key(1), obj_key(8)]) == [fixed(1), fixed(8)]
+    assert await fetch_ref(backend) == reference(1)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("53100", Unavailable),  # disk full
+        ("53200", Unavailable),  # out of memory
+        ("40001", Unavailable),  # serialization failure
+        ("40P01", Unavailable),  # deadlock
+        ("42501", Misconfigured),  # no right to do so
+        ("40003", OutcomeUnknown),  # statement completion unknown
+        ("58030", OutcomeUnknown),  # input or output failed
+        ("XX000", OutcomeUnknown),  # internal error
+        ("57014", OutcomeUnknown),  # cancelled
+    ],
+)
+async def test_what_the_server_reports_decides_whether_the_outcome_is_known(
+    backend: Backend, admin: Any, schema: str, code: str, expected: type
+) -> None:
+    await admin.execute(
+        f"""CREATE FUNCTION {schema}.fail() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE EXCEPTION 'as the test wants it' USING ERRCODE = '{code}'; END $$;
+            CREATE TRIGGER fail BEFORE INSERT ON {schema}.objects EXECUTE FUNCTION {schema}.fail();"""
+    )
+
+    errors = [
+        await raised(backend.swap_ref(reference(1), reference(2), [fixed(2)])),
+        await raised(backend.write([fixed(3)])),
+        await raised(backend.insert(versioned(4, "a"))),
+    ]
+
+    assert [type(error) for error in errors] == [expected] * 3
+    assert await fetch_ref(backend) == reference(1)
+    assert "as the test wants it" not in "".join(map(str, errors))
+
+
+async def test_damage_that_the_server_finds_while_reading_is_reported_as_damage(
+    backend: Backend, admin: Any, schema: str
+) -> None:
+    await admin.execute(
+        f"""ALTER TABLE {schema}.refs RENAME TO kept;
+            CREATE FUNCTION {schema}.fail() RETURNS bigint LANGUAGE plpgsql AS
+            $$ BEGIN RAISE EXCEPTION 'bad page' USING ERRCODE = 'XX001'; END $$;
+            CREATE VIEW {schema}.refs AS SELECT realm, catalog, name, {schema}.fail() AS head, generation,
+            recent, created_us FROM {schema}.kept"""
+    )
+
+    assert type(await raised(backend.fetch_refs([REF]))) is Damaged
+
+
+# --- connections that break ----------------------------------------------------------------------
+
+
+async def test_an_answer_lost_after_the_swap_is_unknown_and_the_swap_is_there(
+    backend: Backend, postgres_schema_url: str, fault_proxy: Callable[[str], Awaitable[FaultProxy]]
+) -> None:
+    proxy = await fault_proxy(postgres_schema_url)
+    async with opened(proxy.url) as distant:
+        assert await fetch_ref(distant) == reference(1)
+        rule = proxy.add(LoseAnswer(), when=executes("UPDATE"))
+
+        error = await raised(distant.swap_ref(reference(1), reference(2), [fixed(2)]))
+        await rule.wait_done()
+
+        assert type(error) is OutcomeUnknown
+        assert await fetch_ref(backend) == reference(2)
+        assert not await distant.swap_ref(reference(1), reference(2), [fixed(2)])
+
+
+async def test_a_request_cut_on_its_way_is_unknown_and_nothing_is_there(
+    backend: Backend, postgres_schema_url: str, fault_proxy: Callable[[str], Awaitable[FaultProxy]]
+) -> None:
+    proxy = await fault_proxy(postgres_schema_url)
+    async with opened(proxy.url) as distant:
+        assert await fetch_ref(distant) == reference(1)
+        proxy.add(CutRequest(after_bytes=7), when=executes("UPDATE"))
+
+        error = await raised(distant.swap_ref(reference(1), reference(2), [fixed(2)]))
+
+        assert type(error) is OutcomeUnknown
+        assert await distant.swap_ref(reference(1), reference(2), [fixed(2)])
+
+
+async def test_a_read_whose_answer_is_lost_tries_again(
+    backend: Backend, postgres_schema_url: str, fault_proxy: Callable[[str], Awaitable[FaultProxy]]
+) -> None:
+    proxy = await fault_proxy(postgres_schema_url)
+    async with opened(proxy.url) as distant:
+        assert await fetch_ref(distant) == reference(1)
+        rule = proxy.add(LoseAnswer(), when=executes("generation, recent"))
+
+        found = await fetch_ref(distant)
+
+        assert rule.hits == 1
+        assert found == reference(1)
+
+
+@pytest.mark.parametrize(("statement", "expected"), [("WITH moved", Unavailable), ("COMMIT", OutcomeUnknown)])
+async def test_a_turn_is_unknown_only_from_its_commit_on(
+    backend: Backend,
+    postgres_schema_url: str,
+    fault_proxy: Callable[[str], Awaitable[FaultProxy]],
+    statement: str,
+    expected: type,
+) -> None:
+    proxy = await fault_proxy(postgres_schema_url)
+    async with opened(proxy.url) as distant:
+        proxy.add(
+            LoseAnswer(), when=lambda request: any(sql.startswith(statement) for sql in request.statements)
+        )
+        hold = distant.hold_ref(REF, "commit")
+        assert hold is not None
+
+        async with hold as turn:
+            error = await raised(turn.swap(reference(2), [fixed(2)]))
+
+        assert type(error) is expected
+        assert await fetch_ref(backend) == (reference(1) if expected is Unavailable else reference(2))
+
+
+# --- turns of processes that die or stop ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["kill9", "sigstop"])
+async def test_a_turn_ends_when_its_process_dies_or_stops_answering(
+    postgres_schema_url: str, start_store_process: Callable[..., Awaitable[ManagedProcess]], how: str
+) -> None:
+    key = REF._replace(name="held", catalog="c")
+    async with opened(f"{postgres_schema_url}&turn_timeout_s=20") as backend:
+        await backend.setup()
+        await backend.insert_ref(reference(1, key=key))
+        holder = await start_store_process("hold", f"{postgres_schema_url}&turn_timeout_s=1")
+        await holder.wait_until(log_ready("holding"))
+
+        getattr(holder, how)()
+        hold = backend.hold_ref(key, "commit")
+        assert hold is not None
+        async with hold as turn:
+            assert await turn.swap(reference(2, key=key))
+
+
+async def test_a_turn_that_does_not_come_in_time_is_unavailable(
+    backend: Backend, postgres_schema_url: str
+) -> None:
+    async with opened(f"{postgres_schema_url}&turn_timeout_s=0.2") as hasty:
+        holding, waiting = backend.hold_ref(REF, "commit"), hasty.hold_ref(REF, "commit")
+        assert holding is not None
+        assert waiting is not None
+
+        async with holding as turn:
+            error = await raised(waiting.__aenter__())
+            assert await turn.swap(reference(2))
+
+        assert type(error) is Unavailable
+        assert await fetch_ref(hasty) == reference(2)
+
+
+async def test_a_holder_that_does_nothing_for_too_long_loses_its_turn(
+    backend: Backend, postgres_schema_url: str
+) -> None:
+    async with opened(f"{postgres_schema_url}&turn_timeout_s=0.2") as slow:
+        hold = slow.hold_ref(REF, "commit")
+        assert hold is not None
+        async with hold as turn:
+            next_hold = backend.hold_ref(REF, "commit")
+            assert next_hold is not None
+            async with next_hold as next_turn:
+                assert await next_turn.swap(reference(2))
+
+            error = await raised(turn.swap(reference(3)))
+
+    assert type(error) is Unavailable
+    assert await fetch_ref(backend) == reference(2)
+
+
+async def test_what_a_killed_process_was_acknowledged_is_there(
+    postgres_schema_url: str,
+    start_store_process: Callable[..., Awaitable[ManagedProcess]],
+    check_acknowledged: Callable[[Backend, ManagedProcess], Awaitable[int]],
+) -> None:
+    async with opened(postgres_schema_url) as backend:
+        await backend.setup()
+        process = await start_store_process("move", postgres_schema_url, 8)
+        await process.wait_until(log_ready("r0 12\n"))
+        process.kill9()
+
+        assert await check_acknowledged(backend, process) >= 11
+
+
+# --- a server that stops -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def private_postgres(processes: Processes) -> Iterator[PrivatePostgres]:
+    # Not pytest's own directory, which only root may enter.
+    directory = Path(tempfile.mkdtemp(prefix="cynosure-test-"))
+    server = PrivatePostgres(directory, processes.reserve_port())
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+        shutil.rmtree(directory)
+
+
+@pytest.mark.postgres
+async def test_a_handle_lives_through_stops_crashes_and_starts_of_the_server(
+    private_postgres: PrivatePostgres,
+) -> None:
+    async with opened(private_postgres.url) as backend:
+        await backend.setup()
+        await backend.insert_ref(reference(1))
+        head = 1
+        for how in ("fast", "immediate"):
+            assert await backend.swap_ref(reference(head), reference(head + 1), [fixed(head + 1)])
+            head += 1
+
+            await asyncio.to_thread(private_postgres.stop, how)
+            down = [
+                await raised(backend.fetch_refs([REF])),
+                await raised(backend.swap_ref(reference(head), reference(99))),
+            ]
+            await asyncio.to_thread(private_postgres.start)
+
+            assert [type(error) for error in down] == [Unavailable, Unavailable]
+            assert await fetch_ref(backend) == reference(head)
+            assert await fetch_row(backend, obj_key(head)) == fixed(head)
+        assert await backend.swap_ref(reference(head), reference(head + 1))
+
+        # While it is here: a server that acknowledges before its log is on disk is told not to.
+        admin = await asyncpg.connect(private_postgres.url)
+        await admin.execute("ALTER SYSTEM SET synchronous_commit = off")
+        await admin.execute('CREATE DATABASE "postgres-latin" ENCODING LATIN1 TEMPLATE template0')
+        await admin.execute("SELECT pg_reload_conf()")
+        await admin.close()
+        async with opened(private_postgres.url) as careless:
+            await careless.fetch_refs([REF])
+            sessions = careless._sessions  # type: ignore[attr-defined]
+            connection = await sessions.acquire()
+            assert await connection.fetchval("SHOW synchronous_commit") == "on"
+            sessions.release(connection, is_sound=True)
+
+    async with opened(f"{private_postgres.url}-latin") as latin:
+        error = await raised(latin.setup())
+    assert type(error) is Misconfigured
+    assert "UTF8" in error.fix
+
+
+# --- wrong places --------------------------------------------------------------------------------
+
+
+async def test_a_schema_of_another_program_is_refused_untouched(
+    postgres_schema_url: str, admin: Any, schema: str
+) -> None:
+    await admin.execute(f"CREATE TABLE {schema}.songs (title text)")
+    async with opened(postgres_schema_url) as backend:
+        error = await raised(backend.setup())
+
+    assert type(error) is Misconfigured
+    assert "schema=" in error.fix
+    tables = await admin.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", schema)
+    assert [table[0] for table in tables] == ["songs"]
+
+
+async def test_a_store_laid_out_by_a_newer_version_is_refused(
+    backend: Backend, postgres_schema_url: str, admin: Any, schema: str
+) -> None:
+    await admin.execute(f"UPDATE {schema}.store_format SET version = 99")
+
+    async with opened(postgres_schema_url) as older:
+        errors = [
+            await raised(older.setup()),
+            await raised(older.fetch_refs([REF])),
+            await raised(older.write([fixed(1)])),
+        ]
+
+    assert [type(error) for error in errors] == [NewerFormat] * 3
+
+
+async def test_a_schema_that_is_not_there_is_created(postgres_url: str, admin: Any, schema: str) -> None:
+    await admin.execute(f"DROP SCHEMA {schema}")
+    async with opened(f"{postgres_url}?schema={schema}") as backend:
+        await backend.setup()
+
+        assert await backend.insert_ref(reference(1))
+
+
+async def test_a_user_without_rights_is_told_which(postgres_url: str, admin: Any, schema: str) -> None:
+    async with opened(f"{postgres_url}?schema={schema}") as owner:
+        await owner.setup()
+    user = f"u_{schema}"
+    await admin.execute(f"CREATE ROLE {user} LOGIN PASSWORD '{PASSWORD}'")
+    try:
+        await admin.execute(f"GRANT USAGE ON SCHEMA {schema} TO {user}")
+        account = urlsplit(postgres_url).netloc.rpartition("@")[0]
+        url = postgres_url.replace(account, f"{user}:{PASSWORD}")
+        async with opened(f"{url}?schema={schema}") as backend:
+            error = await raised(backend.fetch_refs([REF]))
+        assert type(error) is Misconfigured
+        assert "grant" in error.fix
+    finally:
+        await admin.execute(f"DROP OWNED BY {user}")
+        await admin.execute(f"DROP ROLE {user}")
+
+
+async def check_refused(url: str, kind: type[CynosureError], place: str) -> None:
+    """All calls are refused with this error, and none of them tells the password."""
+    async with opened(url) as backend:
+        for call in (backend.setup(), backend.fetch_refs([REF]), backend.write([fixed(1)])):
+            error = await raised(call)
+            assert type(error) is kind
+            assert error.fix
+            assert error.details["place"] == place
+            shown = (
+                "".join(traceback.format_exception(error)) + repr(error) + repr(backend) + str(error.details)
+            )
+            assert PASSWORD not in shown
+
+
+async def test_a_server_that_is_not_there_is_unavailable(processes: Processes) -> None:
+    port = processes.reserve_port()
+
+    await check_refused(
+        f"postgresql://me:{PASSWORD}@127.0.0.1:{port}/db", Unavailable, f"127.0.0.1:{port}/db"
+    )
+
+
+async def test_a_server_that_accepts_and_never_answers_is_unavailable_in_time() -> None:
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(listen, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+
+    await check_refused(
+        f"postgresql://me:{PASSWORD}@127.0.0.1:{port}/db?connect_timeout_s=0.2",
+        Unavailable,
+        f"127.0.0.1:{port}/db",
+    )
+    server.close()
+
+
+async def test_a_wrong_password_is_misconfigured(postgres_url: str) -> None:
+    parts = urlsplit(postgres_url)
+    url = f"postgresql://{parts.username}:{PASSWORD}@{parts.hostname}:{parts.port}{parts.path}"
+
+    await check_refused(url, Misconfigured, f"{parts.hostname}:{parts.port}{parts.path}")
+
+
+async def test_a_database_that_does_not_exist_is_misconfigured(postgres_url: str) -> None:
+    parts = urlsplit(postgres_url)
+
+    await check_refused(
+        parts._replace(path="/no_such_database").geturl(),
+        Misconfigured,
+        f"{parts.hostname}:{parts.port}/no_such_database",
+    )

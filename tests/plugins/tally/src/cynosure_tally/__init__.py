@@ -1,0 +1,1 @@
+"""Counts the calls that a Cynosure store makes to its database."""
