@@ -19,7 +19,7 @@ import pytest
 
 from cynosure.testing.harness.probes import log_ready
 from cynosure.testing.harness.processes import ManagedProcess, Processes
-from cynosure.testing.storm.ledger import Done, Event, read_ledger, read_ledgers
+from cynosure.testing.storm.ledger import Done, Event, Ledger, read_ledger, read_ledgers
 from cynosure.testing.storm.verify import Verdict, verify_storm
 from cynosure.testing.storm.writers import open_storm
 
@@ -64,6 +64,11 @@ class Storms:
         argv += ["--ledger", str(ledger), "--seed", str(seed), *flags]
         ready = log_ready("The storm is ready")
         return await self._processes.start(name, argv, ready=ready, cwd=self._directory, timeout_s=60)
+
+    def ledger(self, name: str) -> Ledger:
+        """A ledger for requests that the test itself sends."""
+        path = self._ledgers[name] = self._directory / f"{name}.jsonl"
+        return Ledger(path)
 
     async def hail(self, *flags: str, processes: int, rounds: int, seed: int) -> None:
         """Have writing processes killed again and again, to the end."""

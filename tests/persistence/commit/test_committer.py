@@ -50,6 +50,7 @@ async def test_concurrent_requests_share_a_swap(bench: SmallStore) -> None:
 
 
 async def test_requests_on_one_entity_are_applied_in_order_within_a_group(bench: SmallStore) -> None:
+    """I5, I6."""
     committer = bench.committer()
 
     outcomes = await asyncio.gather(*(committer.commit(bench.items.add("hot")) for _ in range(40)))
@@ -60,6 +61,7 @@ async def test_requests_on_one_entity_are_applied_in_order_within_a_group(bench:
 
 
 async def test_every_request_is_in_the_feed_once(bench: SmallStore) -> None:
+    """I4, I11."""
     committer = bench.committer()
 
     await asyncio.gather(*(committer.commit(bench.items.add(f"t{n % 3}")) for n in range(20)))
@@ -74,6 +76,7 @@ async def test_every_request_is_in_the_feed_once(bench: SmallStore) -> None:
 
 
 async def test_a_refused_request_does_not_touch_its_group(bench: SmallStore) -> None:
+    """I2, I7."""
     committer = bench.committer()
     await committer.commit(bench.items.create("taken"))
 
@@ -87,6 +90,7 @@ async def test_a_refused_request_does_not_touch_its_group(bench: SmallStore) -> 
 
 
 async def test_of_two_that_want_the_same_name_in_one_group_the_later_is_refused(bench: SmallStore) -> None:
+    """I8."""
     committer = bench.committer()
 
     outcomes = await asyncio.gather(
@@ -100,6 +104,7 @@ async def test_of_two_that_want_the_same_name_in_one_group_the_later_is_refused(
 
 
 async def test_a_slow_request_does_not_hold_up_its_group(bench: SmallStore) -> None:
+    """I7."""
     committer = bench.committer()
     is_prepared_again = asyncio.Event()
     may_go_on = asyncio.Event()
@@ -129,6 +134,7 @@ async def test_a_slow_request_does_not_hold_up_its_group(bench: SmallStore) -> N
 
 
 async def test_a_cancelled_caller_does_not_hurt_its_group(bench: SmallStore) -> None:
+    """I7."""
     committer = bench.committer()
     tasks = [asyncio.create_task(committer.commit(bench.items.add(f"t{n}"))) for n in range(10)]
     for _ in range(6):
@@ -162,6 +168,7 @@ async def test_a_request_that_changes_nothing_makes_no_commit(bench: SmallStore)
 
 
 async def test_an_emptiness_check_sees_what_was_created_before_it_in_the_group(bench: SmallStore) -> None:
+    """I6."""
     committer = bench.committer()
     namespace = encode_key("ns")
 
@@ -198,6 +205,7 @@ async def test_prepared_work_is_kept_when_only_others_changed(bench: SmallStore)
 
 
 async def test_prepared_work_is_thrown_away_when_its_entity_changed(bench: SmallStore) -> None:
+    """I6."""
     ours, theirs = bench.committer(), bench.committer()
     await ours.commit(bench.items.add("t"))
     prepared = 0
@@ -218,6 +226,7 @@ async def test_prepared_work_is_thrown_away_when_its_entity_changed(bench: Small
 
 
 async def test_prepared_work_is_thrown_away_when_the_generation_rose(bench: SmallStore) -> None:
+    """I9."""
     committer = bench.committer()
     prepared = 0
     add = bench.items.add("t")
@@ -239,6 +248,7 @@ async def test_prepared_work_is_thrown_away_when_the_generation_rose(bench: Smal
 
 
 async def test_a_moved_guard_makes_a_request_prepare_again(bench: SmallStore) -> None:
+    """I6."""
     committer = bench.committer()
     grants = RefKey(RealmId("r"), CatalogId("c"), "grants")
     await ensure_reference(bench.backend, grants, bench.clock)
@@ -265,6 +275,7 @@ async def test_a_moved_guard_makes_a_request_prepare_again(bench: SmallStore) ->
 
 
 async def test_processes_on_one_reference_lose_no_update(bench: SmallStore) -> None:
+    """I4."""
     committers = [bench.committer() for _ in range(4)]
 
     async def write(number: int) -> None:
@@ -307,6 +318,7 @@ def once(rule: Rule) -> Rule:
 
 
 async def test_an_answer_lost_after_the_swap_is_found_in_the_chain(bench: SmallStore) -> None:
+    """I3."""
     committer = bench.committer()
 
     async def applied_but_unknown(_e: Reference, _u: Reference, apply: Callable[[], Awaitable[bool]]) -> bool:
@@ -337,6 +349,7 @@ async def test_an_answer_lost_before_the_swap_is_swapped_once(bench: SmallStore)
 
 
 async def test_a_swap_that_lands_late_is_not_applied_twice(bench: SmallStore) -> None:
+    """I3, I4."""
     committer = bench.committer()
     late: list[asyncio.Task[bool]] = []
 
@@ -376,6 +389,7 @@ async def test_an_applied_swap_that_others_built_on_is_still_found(bench: SmallS
 
 
 async def test_without_any_answer_until_the_deadline_the_outcome_is_unknown() -> None:
+    """I1, I3."""
     clock = ManualClock()
     bench = SmallStore(clock)
     await bench.setup()
@@ -395,6 +409,7 @@ async def test_without_any_answer_until_the_deadline_the_outcome_is_unknown() ->
 
 
 async def test_a_database_that_refuses_is_unavailable_and_nothing_is_applied(bench: SmallStore) -> None:
+    """I1, I2."""
     committer = bench.committer()
 
     async def down(_e: Reference, _u: Reference, _a: Callable[[], Awaitable[bool]]) -> bool:
@@ -410,6 +425,7 @@ async def test_a_database_that_refuses_is_unavailable_and_nothing_is_applied(ben
 
 
 async def test_losing_until_the_deadline_is_contended() -> None:
+    """I9."""
     clock = ManualClock()
     bench = SmallStore(clock)
     await bench.setup()
@@ -429,6 +445,7 @@ async def test_losing_until_the_deadline_is_contended() -> None:
 
 
 async def test_a_damaged_leaf_fails_only_the_requests_that_need_it(bench: SmallStore) -> None:
+    """I7, I20."""
     limits = CommitLimits(index=IndexLimits(buffer_bytes=64, leaf_entries=4, inner_entries=4, root_bytes=64))
     committer = bench.committer(limits=limits)
     for n in range(60):
@@ -470,6 +487,7 @@ async def test_a_key_is_committed_once(bench: SmallStore) -> None:
 
 
 async def test_a_key_is_committed_once_by_racing_requests(bench: SmallStore) -> None:
+    """I10."""
     committers = [bench.committer() for _ in range(3)]
 
     outcomes = await asyncio.gather(

@@ -69,6 +69,7 @@ async def age(clock: ManualClock) -> None:
 
 
 async def test_what_only_collected_history_reached_is_deleted(small: SmallStore, clock: ManualClock) -> None:
+    """I17."""
     committer = small.committer()
     for _ in range(30):
         await committer.commit(small.items.add("t"))
@@ -88,6 +89,7 @@ async def test_what_only_collected_history_reached_is_deleted(small: SmallStore,
 async def test_nothing_younger_than_the_grace_period_is_deleted(
     small: SmallStore, clock: ManualClock
 ) -> None:
+    """I16."""
     store = small.store()
     item = workload.Item(stable_id=small.ids.next(), location="")
     await store.write([NewObject(workload.ITEM, small.ids.next(), item)])
@@ -100,6 +102,7 @@ async def test_nothing_younger_than_the_grace_period_is_deleted(
 
 
 async def test_retained_history_can_still_be_read(small: SmallStore, clock: ManualClock) -> None:
+    """I16."""
     committer = small.committer()
     ids = []
     for day in range(6):
@@ -118,6 +121,7 @@ async def test_retained_history_can_still_be_read(small: SmallStore, clock: Manu
 
 
 async def test_a_pinned_commit_stays_until_the_pin_is_dropped(small: SmallStore, clock: ManualClock) -> None:
+    """I16."""
     committer = small.committer()
     for number in range(40):
         await committer.commit(small.items.add(f"t{number % 4}"))
@@ -175,7 +179,7 @@ async def test_a_pin_that_ran_out_keeps_nothing_and_cannot_be_renewed(
 async def test_a_commit_prepared_before_and_swapped_after_a_collection_loses_nothing(
     small: SmallStore, clock: ManualClock
 ) -> None:
-    """A process is stopped between writing its objects and swapping, past grace; then it goes on."""
+    """I16. A process is stopped between writing its objects and swapping, past grace; then it goes on."""
     slow = SmallStore(clock, carries_rows=False)
     slow.backend._store = small.backend._store
     slow.ids = small.ids
@@ -298,6 +302,7 @@ PLUGIN = struct_type("plugin", Plugin, refs=children)
 
 
 async def test_objects_of_a_type_that_is_not_installed_survive(small: SmallStore, clock: ManualClock) -> None:
+    """I17, I20."""
     store = small.store()
     await store.write([NewObject(PLUGIN, small.ids.next(), Plugin())])
     await age(clock)

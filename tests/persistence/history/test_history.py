@@ -125,6 +125,7 @@ async def test_a_comparison_names_every_entry_that_differs(small: SmallStore) ->
 
 
 async def test_a_restore_is_a_new_commit_with_the_old_state(small: SmallStore, clock: ManualClock) -> None:
+    """I18."""
     ids = await commit_days(small, clock, 5)
     committer = small.committer()
 
@@ -193,6 +194,7 @@ async def test_a_commit_near_the_end_of_retention_is_not_restored(
 
 
 async def test_rights_are_not_revived_unless_asked_for(small: SmallStore, clock: ManualClock) -> None:
+    """I18."""
     committer = small.committer()
     committer.key = MAIN._replace(name="grants")
 
@@ -203,6 +205,7 @@ async def test_rights_are_not_revived_unless_asked_for(small: SmallStore, clock:
 async def test_a_disaster_reset_goes_to_a_recent_head_under_a_new_generation(
     small: SmallStore, clock: ManualClock
 ) -> None:
+    """I18."""
     ids = await commit_days(small, clock, 5)
     ref = await small.ref()
     # The newest commit did not make it to the replica.

@@ -212,6 +212,8 @@ class SimServer:
         Errors of the tree come back to the caller; anything else is a bug. When the client hangs up, the
         work is cancelled as a server cancels it, and the client learns nothing more.
         """
+        if self.process.is_dead:
+            raise ServerDied
         answer: asyncio.Future[T] = self._loop.create_future()
         self._waiting[answer] = None
 

@@ -95,6 +95,16 @@ async def blow(persistence: Persistence, ledger: Ledger, storm: Storm, rng: Rand
             group.create_task(_read_on(committer, ledger))
 
 
+async def write_some(
+    persistence: Persistence, ledger: Ledger, storm: Storm, rng: Random, requests: int
+) -> None:
+    """Write from one writer until so many requests were sent and answered."""
+    items = workload.Items(persistence.ids, payload=rng.randbytes(storm.payload_bytes))
+    writer = _Writer(f"{storm.name}.x", persistence.committer(MAIN), items, ledger, storm, rng)
+    for _ in range(requests):
+        await writer.write_one()
+
+
 class _Writer:
     def __init__(
         self,
@@ -115,18 +125,21 @@ class _Writer:
 
     async def write_on(self) -> None:
         while True:
-            self._count += 1
-            request_id = f"{self._name}.{self._count}"
-            names = self._rng.sample(range(self._storm.items), self._rng.choice((1, 1, 2)))
-            amounts = tuple((f"item-{name}", self._rng.randint(1, 9)) for name in names)
-            self._ledger.note(Sent(request_id, now_s(), amounts))
-            request = replace(
-                self._items.add_all([(encode_key(name), amount) for name, amount in amounts]),
-                request_id=request_id,
-                key_hash=request_id if self._storm.has_keys else "",
-            )
-            while not await self._commit(request) and self._storm.has_keys:
-                pass
+            await self.write_one()
+
+    async def write_one(self) -> None:
+        self._count += 1
+        request_id = f"{self._name}.{self._count}"
+        names = self._rng.sample(range(self._storm.items), self._rng.choice((1, 1, 2)))
+        amounts = tuple((f"item-{name}", self._rng.randint(1, 9)) for name in names)
+        self._ledger.note(Sent(request_id, now_s(), amounts))
+        request = replace(
+            self._items.add_all([(encode_key(name), amount) for name, amount in amounts]),
+            request_id=request_id,
+            key_hash=request_id if self._storm.has_keys else "",
+        )
+        while not await self._commit(request) and self._storm.has_keys:
+            pass
 
     async def _commit(self, request: Request[int]) -> bool:
         try:

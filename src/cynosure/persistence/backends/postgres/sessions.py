@@ -107,7 +107,7 @@ class Sessions:
             rows: list[Sequence[Any]] = await connection.fetch(statement, *values)
             is_sound = True
         except asyncpg.PostgresError as error:
-            # The server has answered, so the session is ready for the next statement, if this was not its end.
+            # The server has answered, so the session is ready for the next statement; unless it ended.
             is_sound = not is_lost_connection(error)
             raise
         finally:

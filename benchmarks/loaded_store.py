@@ -1,0 +1,150 @@
+"""A store with any number of tables, made by bulk load, for suites that measure the whole path.
+
+Every table is an entity of about 2 KB with an entry in each of a catalog's three indexes, as
+`cynosure.testing.workload` would have made it one by one.
+
+A maintainer must not break: what is measured afterwards is production code on an ordinary store; only the
+way in is short.
+"""
+
+import asyncio
+import os
+import random
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import asyncpg
+
+from benchmarks.suites.index import table_name
+from cynosure.persistence.commit import COMMIT, Commit, CommitRecord
+from cynosure.persistence.commit.records import StoredIndex
+from cynosure.persistence.core_types import OBJECT_TYPES
+from cynosure.persistence.index import BulkLoad, Index, IndexLimits, encode_id_key, encode_key
+from cynosure.persistence.index_nodes import INDEX_NODE
+from cynosure.persistence.lifecycle import Persistence, open_persistence_on
+from cynosure.persistence.objects import ObjRef, TypeRegistry
+from cynosure.persistence.open_backend import open_backend
+from cynosure.persistence.references import DEFAULT_REALM, INDEXES, catalog_reference, ensure_reference
+from cynosure.persistence.settings import PersistenceSettings
+from cynosure.persistence.spi import Backend, CatalogId, ObjId, Row
+from cynosure.persistence.store import NewObject, Store
+from cynosure.testing import workload
+
+MAIN = catalog_reference(DEFAULT_REALM, CatalogId("bench"), "main")
+TYPES = TypeRegistry([*OBJECT_TYPES, *workload.OBJECT_TYPES])
+PAYLOAD_BYTES = 2048
+_WRITE_ROWS = 2000
+_DEFAULTS = PersistenceSettings()
+
+
+def payload() -> bytes:
+    """What does not compress: bytes per update are then the most an entity of this size can cost."""
+    return random.Random(1).randbytes(PAYLOAD_BYTES)
+
+
+def keys_of(total: int) -> list[bytes]:
+    """The names of all tables of a store of this size."""
+    return [encode_key(*table_name(number, total)) for number in range(total)]
+
+
+@asynccontextmanager
+async def open_store(
+    url: str,
+    settings: PersistenceSettings = _DEFAULTS,
+    *,
+    wrap: Callable[[Backend], Backend] = lambda backend: backend,
+) -> AsyncIterator[Persistence]:
+    """A store as a server opens it."""
+    backend = wrap(open_backend(url))
+    async with open_persistence_on(backend, settings, initialise=True, types=TYPES) as persistence:
+        await ensure_reference(backend, MAIN, persistence.clock)
+        yield persistence
+
+
+@asynccontextmanager
+async def fresh_url(scheme: str, directory: str = "") -> AsyncIterator[str]:
+    """The URL of an empty store, removed afterwards. `directory` decides which disk SQLite writes to."""
+    if scheme == "postgres":
+        server = os.environ.get("CYNOSURE_TEST_POSTGRES")
+        if not server:
+            raise SystemExit("bench: PostgreSQL is not running: use ./dev bench, or scripts/services start")
+        schema = f"bench_{uuid.uuid4().hex[:16]}"
+        try:
+            yield f"{server}?schema={schema}"
+        finally:
+            connection = await asyncpg.connect(server)
+            await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+            await connection.close()
+    elif scheme == "sqlite":
+        with TemporaryDirectory(prefix="cynosure-bench-", dir=directory or None) as place:
+            yield f"sqlite:{Path(place) / 'store.db'}"
+    else:
+        yield f"{scheme}:bench-{uuid.uuid4().hex}"
+
+
+async def load_tables(persistence: Persistence, total: int) -> None:
+    """Fill the empty reference `MAIN` with tables."""
+    store, ids = persistence.store(MAIN.realm, MAIN.catalog), persistence.ids
+    writer = _RowWriter(store)
+    names: list[tuple[bytes, bytes]] = []
+    by_id: list[tuple[bytes, bytes]] = []
+    locations: list[tuple[bytes, bytes]] = []
+    content = payload()
+    for number in range(total):
+        name = table_name(number, total)
+        key, location = encode_key(*name), f"s3://lakehouse-prod/warehouse/{'/'.join(name)}"
+        item = workload.Item(stable_id=ids.next(), location=location, payload=content)
+        new = NewObject(workload.ITEM, ids.next(), item)
+        await writer.write([new])
+        stable = encode_id_key(item.stable_id)
+        names.append((key, ObjRef(new.id, workload.ITEM.name).pack()))
+        by_id.append((stable, key))
+        locations.append((encode_key(*location.split("/")[2:]), stable))
+    indexes: dict[str, StoredIndex] = {}
+    for index_name, entries in (("names", names), ("ids", by_id), ("locations", locations)):
+        entries.sort()
+        loaded = await _bulk_load(writer, entries, ids.next)
+        indexes[index_name] = StoredIndex(holds=INDEXES[MAIN.name][index_name], data=loaded.encode())
+        entries.clear()
+    record = CommitRecord(sequence=1, time_us=persistence.clock.now_us(), parents=(), indexes=indexes)
+    head = ids.next()
+    await writer.write([NewObject(COMMIT, head, Commit(record))])
+    await writer.finish()
+    ref = (await store.backend.fetch_refs([MAIN]))[0]
+    if ref is None or not await store.backend.swap_ref(ref, ref._replace(head=head)):
+        raise RuntimeError("somebody else writes to the store that is being loaded")
+
+
+async def _bulk_load(
+    writer: "_RowWriter", entries: Sequence[tuple[bytes, bytes]], new_id: Callable[[], ObjId]
+) -> Index:
+    load = BulkLoad(new_id=new_id, limits=IndexLimits())
+    rest = iter(entries)
+    while batch := list(islice(rest, 10_000)):
+        await writer.write(NewObject(INDEX_NODE, node_id, node) for node_id, node in load.feed(batch))
+    applied = load.finish()
+    await writer.write(NewObject(INDEX_NODE, node_id, node) for node_id, node in applied.nodes)
+    return applied.index
+
+
+class _RowWriter:
+    """Encodes objects and writes their rows many at a time, past the cache."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._rows: list[Row] = []
+
+    async def write(self, objects: Iterable[NewObject]) -> None:
+        for new in objects:
+            self._rows += self._store.encode(new).rows
+        if len(self._rows) >= _WRITE_ROWS:
+            await self.finish()
+
+    async def finish(self) -> None:
+        rows, self._rows = self._rows, []
+        await self._store.backend.write(rows)
+        await asyncio.sleep(0)
