@@ -1,4 +1,4 @@
-"""The database applies a swap and its answer never arrives: nothing is told wrongly, nothing happens twice."""
+"""The database applies a swap and its answer never arrives: nobody is told wrongly, nothing is done twice."""
 
 import asyncio
 import random
@@ -103,7 +103,7 @@ async def test_what_waits_behind_an_unclear_swap_is_committed_when_the_database_
                 await asyncio.sleep(0.1)
                 done = sum(isinstance(event, Done) for event in read_ledger(path))
                 await proxy.start()
-                while sum(isinstance(event, Done) for event in read_ledger(path)) == done:
+                while sum(isinstance(event, Done) for event in read_ledger(path)) == done:  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
             storm.cancel()
             with suppress(asyncio.CancelledError):

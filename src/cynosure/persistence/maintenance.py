@@ -65,4 +65,4 @@ def describe(report: GcReport) -> str:
     """One line about a collection."""
     verb = "would delete" if report.is_dry_run else "deleted"
     count = report.doomed if report.is_dry_run else report.deleted
-    return f"listed {report.scanned} rows, {report.marked} reachable, {verb} {count}"
+    return f"looked at {report.scanned} rows, {verb} {count}"

@@ -8,7 +8,7 @@ A row's blob is an *envelope* around an encoded value:
 
 Must not break: references are in the envelope, so garbage collection follows the graph
 without knowing any type; and a value read from a newer writer keeps the fields this version does
-not know (`Stored.unknown_fields`), so that rolling upgrades and downgrades lose nothing.
+not know (`Stored.unknown`), and what they refer to, so that rolling upgrades and downgrades lose nothing.
 """
 
 import struct
@@ -21,6 +21,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from cynosure.common.errors import CorruptObject, Misconfigured, NewerFormat, UnknownType
+from cynosure.persistence.deflate import deflate
 from cynosure.persistence.spi import ObjId, ObjKey
 
 FORMAT = 1
@@ -30,20 +31,6 @@ PARTS = 2
 _HEADER = struct.Struct(">BBHII")
 _COMPRESS_FROM_BYTES = 512
 """Below this, zlib's own overhead and CPU cost more than the bytes saved."""
-
-
-class Stored(Struct, frozen=True, kw_only=True):
-    """Base of every struct that is stored.
-
-    New fields need defaults: older objects do not have them. Change a stored value with
-    `msgspec.structs.replace`, never by building a new one, so that `unknown_fields` come along.
-    """
-
-    unknown_fields: dict[str, Raw] | UnsetType = UNSET
-    """Fields written by a newer version. Carried along, never interpreted."""
-    unknown_version: int | UnsetType = UNSET
-    """Type version of the writer of `unknown_fields`. The envelope of a rewrite repeats it: with our own
-    version there, the next reader of our age would not look for unknown fields and lose them."""
 
 
 class ObjRef(Struct, frozen=True, order=True):
@@ -60,6 +47,32 @@ class ObjRef(Struct, frozen=True, order=True):
     def unpack(cls, value: bytes) -> "ObjRef":
         """From an index value."""
         return cls(ObjId(int.from_bytes(value[:8], "big")), value[8:].decode())
+
+
+class Unknown(Struct, frozen=True):
+    """What a newer version wrote that this one does not know. Carried along, never interpreted."""
+
+    version: int
+    """Type version of that writer. The envelope of a rewrite repeats it: with our own version there, the
+    next reader of our age would not look for unknown fields and lose them."""
+    fields: dict[str, Raw] = {}
+    nested: dict[str, tuple[Any, Raw]] = {}
+    """Known fields that hold something unknown further down, as read and as stored."""
+    refs: tuple[ObjRef, ...] = ()
+    """Objects that only unknown fields refer to; without them garbage collection would take those."""
+
+
+class Stored(Struct, frozen=True, kw_only=True):
+    """Base of every struct that is stored.
+
+    New fields need defaults: older objects do not have them. Change a stored value with
+    `msgspec.structs.replace`, never by building a new one, so that `unknown` comes along. Unknown fields
+    of a struct *within* a field come along as long as that field is not replaced: what several versions
+    change together is better kept in fields of the outermost struct, or encoded (`Raw`).
+    """
+
+    unknown: Unknown | UnsetType = UNSET
+    """Set only on values read from a newer writer."""
 
 
 T = TypeVar("T")
@@ -89,24 +102,38 @@ class StructCodec(Generic[StoredT]):
         self._decoder = msgspec.msgpack.Decoder(struct_type)
         self._encoder = msgspec.msgpack.Encoder()
         self._version = version
-        self._known = {field.encode_name for field in msgspec.structs.fields(struct_type)}
+        fields = msgspec.structs.fields(struct_type)
+        self._names = {field.encode_name: field.name for field in fields}
 
     def encode(self, value: StoredT) -> bytes:  # noqa: D102
-        if value.unknown_fields is UNSET:
+        unknown = value.unknown
+        if unknown is UNSET:
             return self._encoder.encode(value)
-        # The unknown fields are already msgpack; a map of raw values keeps them byte for byte.
-        known = msgspec.structs.replace(value, unknown_fields=UNSET, unknown_version=UNSET)
-        fields = msgspec.msgpack.decode(self._encoder.encode(known), type=dict[str, Raw])
-        return self._encoder.encode({**value.unknown_fields, **fields})
+        # What is unknown is msgpack already; a map of raw values keeps it byte for byte.
+        fields = self._raw_fields(msgspec.structs.replace(value, unknown=UNSET))
+        for name, (as_read, raw) in unknown.nested.items():
+            if getattr(value, self._names[name]) is as_read:
+                fields[name] = raw
+        return self._encoder.encode({**unknown.fields, **fields})
 
     def decode(self, payload: bytes, version: int) -> StoredT:  # noqa: D102
         value = self._decoder.decode(payload)
-        if version > self._version:
-            raw = msgspec.msgpack.decode(payload, type=dict[str, Raw])
-            unknown = {name: Raw(bytes(field)) for name, field in raw.items() if name not in self._known}
-            if unknown:
-                return msgspec.structs.replace(value, unknown_fields=unknown, unknown_version=version)
-        return value
+        if version <= self._version:
+            return value
+        stored = msgspec.msgpack.decode(payload, type=dict[str, Raw])
+        ours = self._raw_fields(value)
+        fields = {name: raw.copy() for name, raw in stored.items() if name not in self._names}
+        nested = {
+            name: (getattr(value, self._names[name]), raw.copy())
+            for name, raw in stored.items()
+            if name in ours and ours[name] != raw
+        }
+        if not fields and not nested:
+            return value
+        return msgspec.structs.replace(value, unknown=Unknown(version=version, fields=fields, nested=nested))
+
+    def _raw_fields(self, value: StoredT) -> dict[str, Raw]:
+        return msgspec.msgpack.decode(self._encoder.encode(value), type=dict[str, Raw])
 
     def weigh(self, value: StoredT, payload_bytes: int) -> int:  # noqa: D102
         # Measured with tracemalloc on structs of short strings: 3-5 times their msgpack.
@@ -202,17 +229,18 @@ def seal_sized(object_type: ObjectType[T], value: T) -> tuple[bytes, int]:
     """As `seal`, with the size of the encoded value before compression, which is what the cache weighs."""
     payload = object_type.codec.encode(value)
     payload_bytes = len(payload)
-    version = object_type.version
-    if isinstance(value, Stored) and value.unknown_version is not UNSET:
-        version = max(version, value.unknown_version)
+    version, refs = object_type.version, tuple(object_type.refs(value))
+    if isinstance(value, Stored) and value.unknown is not UNSET:
+        version = max(version, value.unknown.version)
+        refs += value.unknown.refs
     flags = 0
     if object_type.is_compressed and payload_bytes >= _COMPRESS_FROM_BYTES:
-        packed = zlib.compress(payload, 1)
+        packed = deflate(payload)
         if len(packed) < payload_bytes:
             payload, flags = packed, ZLIB
-    refs = _pack_refs(tuple(object_type.refs(value)))
-    body = refs + payload
-    header = _HEADER.pack(FORMAT, flags, version, _checksum(flags, version, len(refs), body), len(refs))
+    packed_refs = _pack_refs(refs)
+    body, refs_bytes = packed_refs + payload, len(packed_refs)
+    header = _HEADER.pack(FORMAT, flags, version, _checksum(flags, version, refs_bytes, body), refs_bytes)
     return header + body, payload_bytes
 
 
@@ -288,7 +316,20 @@ def unseal(object_type: ObjectType[T], key: ObjKey, blob: bytes) -> tuple[T, int
                 **_named(key),
             ) from error
         raise _corrupt(key, "does not decode as its type") from error
+    if envelope.version > object_type.version and envelope.refs:
+        value = _with_unknown_refs(object_type, value, envelope)
     return value, object_type.codec.weigh(value, len(envelope.payload))
+
+
+def _with_unknown_refs(object_type: ObjectType[T], value: T, envelope: Envelope) -> T:
+    if not isinstance(value, Stored):
+        return value
+    explained = set(object_type.refs(value))
+    refs = tuple(ref for ref in envelope.refs if ref not in explained)
+    if not refs:
+        return value
+    unknown = Unknown(version=envelope.version) if value.unknown is UNSET else value.unknown
+    return msgspec.structs.replace(value, unknown=msgspec.structs.replace(unknown, refs=refs))
 
 
 def _corrupt(key: ObjKey, why: str) -> CorruptObject:

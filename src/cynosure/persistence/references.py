@@ -63,6 +63,11 @@ def catalog_reference(realm: RealmId, catalog: CatalogId, name: str) -> RefKey:
     return RefKey(realm, catalog, name)
 
 
+def target_of(key: RefKey) -> str:
+    """How operators name a reference: `REALM/REFERENCE` or `REALM/CATALOG/REFERENCE`."""
+    return f"{key.realm}/{key.name}" if key.catalog == REALM_SCOPE else "/".join(key)
+
+
 async def ensure_reference(backend: Backend, key: RefKey, clock: Clock) -> bool:
     """Create a reference in its empty state. `False` when it existed already."""
     return await backend.insert_ref(Reference(key, NO_COMMIT, 0, (), clock.now_us()))

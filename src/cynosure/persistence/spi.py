@@ -33,8 +33,8 @@ CatalogId = NewType("CatalogId", str)
 """Stable id of a catalog, or `REALM_SCOPE` for what belongs to the realm itself. Never empty: some
 databases refuse empty key parts."""
 ObjId = NewType("ObjId", int)
-"""63-bit integer, never negative, unique across the whole store (`persistence.ids`). A backend does not rely on
-the uniqueness: its key is the whole `ObjKey`."""
+"""63-bit integer, never negative, unique across the whole store (`persistence.ids`). A backend does not rely
+on the uniqueness: its key is the whole `ObjKey`."""
 
 SYSTEM_REALM = RealmId("_system")
 REALM_SCOPE = CatalogId("_realm")

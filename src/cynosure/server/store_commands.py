@@ -27,7 +27,7 @@ from cynosure.persistence.index import decode_key
 from cynosure.persistence.lifecycle import Persistence
 from cynosure.persistence.maintenance import describe, gc_task
 from cynosure.persistence.objects import ObjRef
-from cynosure.persistence.references import INDEXES
+from cynosure.persistence.references import INDEXES, target_of
 from cynosure.persistence.spi import REALM_SCOPE, CatalogId, ObjId, RealmId, Reference, RefKey
 
 OpenStore = Callable[[bool], AbstractAsyncContextManager[Persistence]]
@@ -325,12 +325,6 @@ def parse_target(target: str) -> RefKey:
             target=target,
         )
     return RefKey(RealmId(parts[0]), CatalogId(parts[1]), parts[2])
-
-
-def target_of(key: RefKey) -> str:
-    """As `parse_target` reads it."""
-    middle = "" if key.catalog == REALM_SCOPE else f"{key.catalog}/"
-    return f"{key.realm}/{middle}{key.name}"
 
 
 def _time(time_us: int) -> str:

@@ -9,7 +9,7 @@ from cynosure.common.errors import ClockFault, LeaseLost, Unavailable
 from cynosure.persistence.ids.node_lease import NODE_LEASE, NodeLeaseRow, NodeLeases, lease_id
 from cynosure.persistence.ids.owner import Owner
 from cynosure.persistence.ids.snowflake import NODES, snowflake_ms
-from cynosure.persistence.objects import seal, unseal
+from cynosure.persistence.objects import Unknown, seal, unseal
 from cynosure.persistence.spi import REALM_SCOPE, SYSTEM_REALM, ObjId, ObjKey, Row
 
 pytestmark = pytest.mark.anyio
@@ -271,16 +271,14 @@ async def test_fields_of_a_newer_version_survive_a_takeover(make_world: Any) -> 
     process = world.process()
     newer = replace(
         NodeLeaseRow(holder="", leased_until_us=0, owner=process.owner, granted_us=0, renewed_us=0),
-        unknown_fields={"zone": Raw(msgpack.encode("eu-1"))},
-        unknown_version=9,
+        unknown=Unknown(version=9, fields={"zone": Raw(msgpack.encode("eu-1"))}),
     )
     await process.store.insert(NODE_LEASE, lease_id(8), newer)
 
     lease = await leases_of(process).acquire()
 
     stored = await process.store.fetch(NODE_LEASE, lease_id(lease.node))
-    assert stored.value.unknown_fields == {"zone": Raw(msgpack.encode("eu-1"))}
-    assert stored.value.unknown_version == 9
+    assert stored.value.unknown == newer.unknown
 
 
 def test_golden_bytes_of_a_lease(golden: Any) -> None:

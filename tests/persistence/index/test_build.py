@@ -47,6 +47,17 @@ async def test_a_bulk_load_holds_what_was_fed_and_can_be_changed_like_any_other(
     assert await rows.items(index) == dict(ordered[1::2]) | {b"new": b"n"}
 
 
+def test_a_load_holds_back_no_more_than_a_path_of_nodes(rows) -> None:
+    limits = IndexLimits(leaf_entries=8, inner_entries=8, root_bytes=100)
+    load = BulkLoad(new_id=rows.new_id, limits=limits)
+
+    fed = load.feed((b"%05d" % at, b"12345678") for at in range(5000))
+    rest = load.finish()
+
+    assert len(rest.nodes) <= 3 * (rest.index.stats().height + 1)
+    assert max(node.count for _, node in fed) <= 8
+
+
 def test_an_empty_load_is_the_empty_index(rows) -> None:
     applied = BulkLoad(new_id=rows.new_id, limits=IndexLimits()).finish()
 

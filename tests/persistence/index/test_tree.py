@@ -124,6 +124,20 @@ async def test_one_update_writes_at_most_one_path_of_rows(rows) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_large_entry_does_not_make_one_commit_spill_many_leaves(rows) -> None:
+    limits = IndexLimits(buffer_bytes=1000, leaf_entries=8, inner_entries=8, root_bytes=100)
+    index = await rows.apply(Index.EMPTY, {table(at): b"00000000" for at in range(1000)}, limits)
+    for at in range(0, 1000, 25):
+        index = await rows.apply(index, {table(at): b"11111111"}, limits)
+    height = index.stats().height
+
+    applied = await index.apply(rows, {table(3): b"x" * 700}, new_id=rows.new_id, limits=limits)
+
+    assert 0 < len(applied.nodes) <= height
+    assert limits.buffer_bytes < applied.index.buffer.size_bytes < 2 * limits.buffer_bytes
+
+
+@pytest.mark.anyio
 async def test_a_bulk_change_spills_what_it_must_and_no_more(rows) -> None:
     limits = IndexLimits(buffer_bytes=500, leaf_entries=8, inner_entries=8, root_bytes=100)
     entries: Changes = {table(at): b"00000000" for at in range(1000)}
@@ -180,6 +194,19 @@ async def test_an_emptied_index_shrinks_back_into_the_commit_object(rows, tiny) 
     assert height > 2
     assert index.stats().height == 0
     assert await rows.items(index) == {b"one": b"1"}
+
+
+@pytest.mark.anyio
+async def test_what_remains_of_a_large_index_moves_back_into_the_commit_object(rows, tiny) -> None:
+    names = [table(at) for at in range(300)]
+    index = await rows.apply(Index.EMPTY, dict.fromkeys(names, b"x"), tiny)
+    before = set(rows.rows)
+
+    index = await rows.apply(index, dict.fromkeys(names[1:]), tiny)
+
+    assert index.stats().height == 0
+    assert set(rows.rows) == before
+    assert await rows.items(index) == {names[0]: b"x"}
 
 
 @pytest.mark.anyio

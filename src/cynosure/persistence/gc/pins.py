@@ -10,8 +10,7 @@ from datetime import timedelta
 
 from cynosure.common.clock import Clock
 from cynosure.common.errors import LeaseLost
-from cynosure.persistence.history.log import state_at_commit
-from cynosure.persistence.history.retained import ensure_retained
+from cynosure.persistence.history.retained import load_retained
 from cynosure.persistence.ids import IdSource
 from cynosure.persistence.objects import Stored, struct_type
 from cynosure.persistence.spi import ObjId
@@ -41,8 +40,7 @@ async def set_pin(
     retention: timedelta,
 ) -> Versioned[Pin]:
     """Pin a commit of the retained chain below `head`."""
-    state = await state_at_commit(store, head, commit)
-    ensure_retained(state, clock, retention)
+    await load_retained(store, head, commit, clock=clock, retention=retention)
     pin = Pin(commit=commit, owner=owner, until_us=clock.now_us() + int(life_s * 1_000_000))
     placed = await store.insert(PIN, ids.next(), pin)
     if placed is None:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from cynosure.common.errors import CynosureError
 from cynosure.persistence.commit.records import COMMIT, NO_COMMIT
 from cynosure.persistence.reach import Pace, Reach
+from cynosure.persistence.references import target_of
 from cynosure.persistence.spi import ObjId, ObjKey, Reference
 from cynosure.persistence.store import Store
 
@@ -54,7 +55,7 @@ async def check_reference(
     for head in ref.recent:
         await reach.mark_commit(head)
     return CheckReport(
-        reference=f"{ref.key.realm}/{ref.key.catalog}/{ref.key.name}",
+        reference=target_of(ref.key),
         commits=commits,
         objects=len(reach.marked),
         problems=tuple(problems[:most]),

@@ -3,7 +3,8 @@
 Must not break: the chain ends where history was collected; that is an end, not damage.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from msgspec import Struct
 
@@ -21,7 +22,7 @@ class LogEntry(Struct, frozen=True):
     record: CommitRecord
 
 
-async def walk_log(store: Store, head: ObjId) -> AsyncIterator[LogEntry]:
+async def walk_log(store: Store, head: ObjId) -> AsyncGenerator[LogEntry, None]:
     """Commits from `head` back to the beginning, or to where history was collected."""
     if head == NO_COMMIT:
         return
@@ -39,10 +40,11 @@ async def walk_log(store: Store, head: ObjId) -> AsyncIterator[LogEntry]:
 async def state_at_time(store: Store, head: ObjId, time_us: int) -> State:
     """The state that was current at `time_us`."""
     oldest_us, is_beginning = None, True
-    async for entry in walk_log(store, head):
-        if entry.record.time_us <= time_us:
-            return await State.load(store, entry.id)
-        oldest_us, is_beginning = entry.record.time_us, not entry.record.parents
+    async with aclosing(walk_log(store, head)) as entries:
+        async for entry in entries:
+            if entry.record.time_us <= time_us:
+                return await State.load(store, entry.id)
+            oldest_us, is_beginning = entry.record.time_us, not entry.record.parents
     if is_beginning:
         return await State.load(store, NO_COMMIT)
     raise Expired(
@@ -55,13 +57,22 @@ async def state_at_time(store: Store, head: ObjId, time_us: int) -> State:
 
 async def state_at_commit(store: Store, head: ObjId, commit_id: ObjId) -> State:
     """The state at a commit of this chain; `NotFound` when it is not in the retained chain."""
+    state, _ = await find_in_log(store, head, commit_id)
+    return state
+
+
+async def find_in_log(store: Store, head: ObjId, commit_id: ObjId) -> tuple[State, int | None]:
+    """As `state_at_commit`, and when the next commit took its place; `None` for the head itself."""
     target = await store.find(COMMIT, commit_id)
+    replaced_us: int | None = None
     if target is not None:
-        async for entry in walk_log(store, head):
-            if entry.id == commit_id:
-                return State(store, commit_id, target)
-            if entry.record.sequence <= target.record.sequence:
-                break
+        async with aclosing(walk_log(store, head)) as entries:
+            async for entry in entries:
+                if entry.id == commit_id:
+                    return State(store, commit_id, target), replaced_us
+                if entry.record.sequence <= target.record.sequence:
+                    break
+                replaced_us = entry.record.time_us
     raise NotFound(
         "No such commit in the history of this reference",
         fix="Take a commit id from 'cynosure store log'.",

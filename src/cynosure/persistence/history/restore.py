@@ -17,8 +17,7 @@ from cynosure.persistence.commit.records import Change, raw_detail
 from cynosure.persistence.commit.request import AlreadyCommitted, Committed, Prepared, Request
 from cynosure.persistence.commit.view import View
 from cynosure.persistence.history.compare import compare
-from cynosure.persistence.history.log import state_at_commit
-from cynosure.persistence.history.retained import ensure_retained
+from cynosure.persistence.history.retained import load_retained
 from cynosure.persistence.spi import ObjId
 
 GUARDING_REFERENCES = ("grants", "principals")
@@ -47,12 +46,13 @@ async def restore(
 
     async def prepare(view: View) -> Prepared[int]:
         current = view.committed
-        past = await state_at_commit(committer.store, current.commit_id, target)
-        ensure_retained(past, clock, retention)
+        past = await load_retained(
+            committer.store, current.commit_id, target, clock=clock, retention=retention
+        )
         changes: dict[str, dict[bytes, bytes | None]] = {}
         listed: list[Change] = []
         count = 0
-        async for entry in compare(current, past):
+        async for entry in compare(current, past.state):
             changes.setdefault(entry.index, {})[entry.key] = entry.after
             count += 1
             if count <= _FEED_ENTRIES:

@@ -174,7 +174,7 @@ class NodeLeases:
             if row is None:
                 won = await self._store.insert(NODE_LEASE, lease_id(node), wanted)
             else:
-                won = await self._store.swap(NODE_LEASE, row, _carried(row.value, wanted))
+                won = await self._store.swap(NODE_LEASE, row, replace(wanted, unknown=row.value.unknown))
         except OutcomeUnknown:
             # It may be ours or not. Another node id costs less than finding out; this one runs out unused.
             return wanted.leased_until_us + self._margin_us
@@ -211,11 +211,6 @@ class NodeLeases:
             "'cynosure store status' shows who holds them.",
             **details,
         )
-
-
-def _carried(old: NodeLeaseRow, new: NodeLeaseRow) -> NodeLeaseRow:
-    """`new` with the fields of `old` that this version does not know."""
-    return replace(new, unknown_fields=old.unknown_fields, unknown_version=old.unknown_version)
 
 
 def _contended(node: int) -> Contended:

@@ -10,7 +10,7 @@ from cynosure.common.errors import BadInput
 from cynosure.persistence.index.buffer import EMPTY_BUFFER, check_entry
 from cynosure.persistence.index.limits import IndexLimits
 from cynosure.persistence.index.node import Inner, Leaf, Node, separator_between
-from cynosure.persistence.index.shape import fits_root, split
+from cynosure.persistence.index.shape import best_cut, cut_slack, fits_root, split
 from cynosure.persistence.index.tree import Applied, Index
 from cynosure.persistence.spi import ObjId
 
@@ -23,8 +23,9 @@ class BulkLoad:
     def __init__(self, *, new_id: Callable[[], ObjId], limits: IndexLimits) -> None:
         self._new_id = new_id
         self._limits = limits
-        self._leaf_target = max(1, int(limits.leaf_entries * _FILL))
-        self._inner_target = max(2, int(limits.inner_entries * _FILL))
+        self._leaf_target = int(limits.leaf_entries * _FILL)
+        self._slack = cut_slack(limits)
+        self._inner_target = int(limits.inner_entries * _FILL)
         self._entries: list[tuple[bytes, bytes]] = []
         self._last: bytes | None = None
         self._closed_last = b""
@@ -39,8 +40,9 @@ class BulkLoad:
                 raise BadInput("Bulk-loaded keys are not in ascending order", field="items", fix="Sort them.")
             self._last = key
             self._entries.append((key, value))
-            if len(self._entries) >= self._leaf_target:
-                self._close_leaf()
+            if len(self._entries) > self._leaf_target + self._slack:
+                keys = [key for key, _ in self._entries]
+                self._close_leaf(best_cut(keys, self._leaf_target, self._slack))
         nodes, self._nodes = self._nodes, []
         return nodes
 
@@ -50,7 +52,7 @@ class BulkLoad:
         if not self._levels and fits_root(leaf, self._limits):
             return Applied(Index(leaf, EMPTY_BUFFER), [])
         if self._entries:
-            self._close_leaf()
+            self._close_leaf(len(self._entries))
         level = 1
         while True:
             root = self._inner(level)
@@ -59,12 +61,11 @@ class BulkLoad:
             self._close_inner(level)
             level += 1
 
-    def _close_leaf(self) -> None:
-        first = separator_between(self._closed_last, self._entries[0][0]) if self._levels else b""
-        self._closed_last = self._entries[-1][0]
-        leaf = Leaf.of(self._entries)
-        self._entries = []
-        for separator, piece in split(leaf, self._limits):
+    def _close_leaf(self, count: int) -> None:
+        entries, self._entries = self._entries[:count], self._entries[count:]
+        first = separator_between(self._closed_last, entries[0][0]) if self._levels else b""
+        self._closed_last = entries[-1][0]
+        for separator, piece in split(Leaf.of(entries), self._limits):
             self._add(1, separator or first, piece)
 
     def _inner(self, level: int) -> Inner:

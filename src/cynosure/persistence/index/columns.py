@@ -15,6 +15,7 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from cynosure.common.errors import CorruptObject
+from cynosure.persistence.deflate import deflate
 
 _NO_STARTS: Final = array("I")
 _COMPRESS_FROM_BYTES = 128
@@ -67,7 +68,7 @@ class Reader:
 def pack(body: bytes, *, is_dense: bool = False) -> bytes:
     """A section, compressed when that makes it smaller. Dense data (short ids) is not even tried."""
     if not is_dense and len(body) >= _COMPRESS_FROM_BYTES:
-        compressed = zlib.compress(body, 1, _RAW_DEFLATE)
+        compressed = deflate(body, is_raw=True)
         if len(compressed) < len(body):
             return _PACKED.pack(1, len(body), len(compressed)) + compressed
     return _PACKED.pack(0, len(body), len(body)) + body

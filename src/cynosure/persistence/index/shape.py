@@ -4,7 +4,8 @@ A maintainer must not break: a cut leaves at least two children in every inner n
 grows always grows narrower towards its root, however long its keys are.
 """
 
-from itertools import accumulate
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from math import ceil
 
 from cynosure.persistence.index.limits import IndexLimits
@@ -80,10 +81,14 @@ def split(node: Node, limits: IndexLimits, *, is_append: bool = False) -> list[t
             max(least_share, (len(key) - prefix_bytes + len(value) + 1) / limits.leaf_bytes)
             for key, value in items
         ]
-        bounds = _bounds(shares, is_append=is_append, least=1)
+        cuts = _cuts(shares, is_append=is_append, least=1)
+        smallest = min(high - low for low, high in pairwise([*cuts, len(items)]))
+        slack = min(cut_slack(limits), smallest // 4)
+        keys = [key for key, _ in items]
+        cuts = [0, *(best_cut(keys, cut, slack) for cut in cuts[1:])]
         return [
-            (separator_between(items[low - 1][0], items[low][0]) if low else b"", Leaf.of(items[low:high]))
-            for low, high in bounds
+            (separator_between(keys[low - 1], keys[low]) if low else b"", Leaf.of(items[low:high]))
+            for low, high in pairwise([*cuts, len(items)])
         ]
     least_share = 1 / limits.inner_entries
     shares = [
@@ -95,12 +100,27 @@ def split(node: Node, limits: IndexLimits, *, is_append: bool = False) -> list[t
             node.separators[low - 1] if low else b"",
             Inner.of(node.level, node.separators[low : high - 1], node.children[low:high]),
         )
-        for low, high in _bounds(shares, is_append=is_append, least=2)
+        for low, high in pairwise([*_cuts(shares, is_append=is_append, least=2), node.count])
     ]
 
 
-def _bounds(shares: list[float], *, is_append: bool, least: int) -> list[tuple[int, int]]:
-    """Positions of the pieces, by how much of a full node each entry takes."""
+def cut_slack(limits: IndexLimits) -> int:
+    """How far from its ideal place a cut between two leaves may be, in entries."""
+    return limits.leaf_entries // 20
+
+
+def best_cut(keys: Sequence[bytes], at: int, slack: int) -> int:
+    """The place near `at` with the shortest separator.
+
+    Separators are in every row above the leaves and in every commit; and the shortest ones lie between
+    namespaces, so the tables of one tend to stay in one leaf.
+    """
+    nearby = range(max(1, at - slack), min(len(keys), at + slack + 1))
+    return min(nearby, key=lambda cut: (len(separator_between(keys[cut - 1], keys[cut])), abs(cut - at)))
+
+
+def _cuts(shares: list[float], *, is_append: bool, least: int) -> list[int]:
+    """Where the pieces begin, by how much of a full node each entry takes."""
     total = sum(shares)
     target = _APPEND_FILL if is_append else total / ceil(total / _SPLIT_FILL)
     cuts = [0]
@@ -108,4 +128,4 @@ def _bounds(shares: list[float], *, is_append: bool, least: int) -> list[tuple[i
         has_room = at - cuts[-1] >= least and len(shares) - at >= least
         if has_room and filled - share / 2 > target * len(cuts):
             cuts.append(at)
-    return list(zip(cuts, [*cuts[1:], len(shares)], strict=True))
+    return cuts

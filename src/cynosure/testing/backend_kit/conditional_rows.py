@@ -125,7 +125,7 @@ class ConditionalRowTests(KitFixtures):
         left = await fetch_row(backend, KEY)
         assert left == [None, versioned(1, "next"), None, versioned(1, "next too")][won.index(True)]
 
-    async def test_a_read_sees_what_any_handle_was_acknowledged_before(
+    async def test_a_read_of_a_row_sees_what_any_handle_was_acknowledged_before(
         self, backend: Backend, other: Backend
     ) -> None:
         await backend.insert(versioned(1, "t0"))

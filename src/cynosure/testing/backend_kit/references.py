@@ -82,7 +82,7 @@ class ReferenceTests(KitFixtures):
 
         assert await fetch_ref(backend) is None
 
-    async def test_a_swap_that_was_applied_is_lost_when_repeated(self, backend: Backend) -> None:
+    async def test_a_move_that_was_applied_is_lost_when_repeated(self, backend: Backend) -> None:
         await backend.insert_ref(reference(1))
 
         assert await backend.swap_ref(reference(1), reference(2), [fixed(10)])
@@ -178,7 +178,7 @@ class ReferenceTests(KitFixtures):
         assert await backend.list_refs(RealmId("none")) == []
 
     @pytest.mark.parametrize("text", BAD_TEXTS)
-    async def test_a_text_that_cannot_be_part_of_a_key_is_bad_input(
+    async def test_a_text_that_cannot_be_part_of_a_references_key_is_bad_input(
         self, backend: Backend, text: str
     ) -> None:
         for key in (ref_key(text), ref_key("main", catalog=text), ref_key("main", realm=text)):
@@ -194,7 +194,7 @@ class ReferenceTests(KitFixtures):
         with pytest.raises(BadInput):
             await backend.list_refs(RealmId(text))
 
-    async def test_a_read_sees_what_any_handle_was_acknowledged_before(
+    async def test_a_read_of_a_reference_sees_what_any_handle_was_acknowledged_before(
         self, backend: Backend, other: Backend
     ) -> None:
         await backend.insert_ref(reference(1))

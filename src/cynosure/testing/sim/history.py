@@ -5,13 +5,13 @@ servers say. The checker reads the typed records; the log is for people, and for
 always gives the same bytes.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cynosure.persistence.backends.memory import MemoryStore
 from cynosure.persistence.parts import join, part_keys
 from cynosure.persistence.spi import ObjId, ObjKey, Reference, RefKey, Row
+from cynosure.testing.sim.loop import SimLoop
 from cynosure.testing.sim.operations import Operation
 
 
@@ -84,8 +84,8 @@ class Listing(NamedTuple):
 class History:
     """Records of one run."""
 
-    def __init__(self, now_s: Callable[[], float]) -> None:
-        self._now_s = now_s
+    def __init__(self, loop: SimLoop) -> None:
+        self._loop = loop
         self._events: list[tuple[float, str, str, tuple[Any, ...]]] = []
         self.attempts: dict[str, Attempt] = {}
         self.moves: dict[RefKey, list[Move]] = {}
@@ -99,13 +99,18 @@ class History:
 
     def note(self, who: str, what: str, *details: Any) -> int:
         """Take the next event number and write a line of the log."""
-        self._events.append((self._now_s(), who, what, details))
+        if not self._loop.is_over:
+            self._events.append((self._loop.time(), who, what, details))
         return len(self._events)
 
     @property
-    def now(self) -> int:
-        """Number of the newest event."""
-        return len(self._events)
+    def now_s(self) -> float:
+        """True time."""
+        return self._loop.time()
+
+    def note_move(self, move: Move) -> None:
+        """A reference changed in the database."""
+        self.moves.setdefault(move.after.key, []).append(move)
 
     def count(self, name: str, by: int = 1) -> None:
         """Count something worth knowing of a run."""
@@ -127,6 +132,8 @@ class History:
 
     def breach(self, rule: str, text: str) -> None:
         """Note a broken rule. Not raised here: this may run below production code, which would catch it."""
+        if self._loop.is_over:
+            return  # What a task does while it is ended from outside proves nothing.
         self.note("checker", "BROKEN", rule, text)
         self.breaches.append(BrokenRule(rule, text))
 
@@ -160,8 +167,7 @@ class WatchedRefs(dict[RefKey, Reference]):
         if ref.head and (before is None or before.head != ref.head):
             commit = self._whole(ObjKey(key.realm, key.catalog, "commit", ref.head))
         at = self._history.note("database", "moved", key.name, ref.head, f"generation={ref.generation}")
-        move = Move(at, self._history._now_s(), before, ref, commit)
-        self._history.moves.setdefault(key, []).append(move)
+        self._history.note_move(Move(at, self._history.now_s, before, ref, commit))
 
     def _whole(self, key: ObjKey) -> Row | None:
         row = self._rows.get(key)

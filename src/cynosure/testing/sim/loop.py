@@ -112,7 +112,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self._timer_number = 0
         self._runnable: list[Process] = []
         self._processes: list[Process] = []
-        self._is_buried = False
+        self.is_over = False
+        """Whether the run has ended; whatever still happens is no part of it."""
         self.outside = self.new_process("outside")
 
     def new_process(self, name: str) -> Process:
@@ -177,7 +178,7 @@ class SimLoop(asyncio.BaseEventLoop):
         culprit = context.get("task") or context.get("future")
         owner = getattr(culprit, "process", None)
         is_victim = owner.is_dead if owner is not None else any(each.is_dead for each in self._processes)
-        if not (self._is_buried or (culprit is not None and is_victim)):
+        if not (self.is_over or (culprit is not None and is_victim)):
             name = owner.name if owner is not None else "?"
             self.problems.append(f"{name}: {context.get('message')}: {context.get('exception')!r}")
 
@@ -230,7 +231,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 self._make_ready(process, timer)
 
     def _make_ready(self, process: Process, handle: asyncio.Handle) -> None:
-        if process.is_dead or self._is_buried:
+        if process.is_dead or self.is_over:
             return
         if not process.ready and not process.is_paused:
             self._runnable.append(process)
@@ -247,12 +248,12 @@ class SimLoop(asyncio.BaseEventLoop):
             self._runnable.remove(process)
 
     def _finish_generator(self, generator: AsyncGenerator[Any, Any]) -> None:
-        if not self._is_buried and not self.process.is_dead:
+        if not self.is_over and not self.process.is_dead:
             self.create_task(generator.aclose())
 
     def _bury(self) -> None:
         """End what never ended, in silence: whatever it does now is not part of the simulation."""
-        self._is_buried = True
+        self.is_over = True
         self._timers.clear()
         for process in self._processes:
             process.ready.clear()

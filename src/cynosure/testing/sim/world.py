@@ -56,7 +56,7 @@ class World:
         self.loop = SimLoop(
             self.rng("loop"), is_shuffled=self.weather.is_shuffled, most_steps=_MOST_STEPS
         )
-        self.history = History(self.loop.time)
+        self.history = History(self.loop)
         self._parts = parts
         self.store = watched_store(self.history)
         self.database = make_database(self.weather, self.store)

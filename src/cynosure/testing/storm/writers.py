@@ -100,7 +100,8 @@ async def write_some(
 ) -> None:
     """Write from one writer until so many requests were sent and answered."""
     items = workload.Items(persistence.ids, payload=rng.randbytes(storm.payload_bytes))
-    writer = _Writer(f"{storm.name}.x", persistence.committer(MAIN), items, ledger, storm, rng)
+    name = f"{storm.name}.{rng.getrandbits(64):016x}"  # It may be called again.
+    writer = _Writer(name, persistence.committer(MAIN), items, ledger, storm, rng)
     for _ in range(requests):
         await writer.write_one()
 
