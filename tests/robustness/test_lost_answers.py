@@ -58,8 +58,8 @@ async def test_a_storm_survives_answers_that_get_lost_all_the_time(
         async with open_storm(postgres_schema_url) as persistence:
             verdict = await verify_storm(persistence, read_ledger(path))
     assert verdict.problems == ()
-    assert verdict.refused == 0
-    assert verdict.acknowledged > 0
+    assert verdict.unknown == 0  # Each was settled, because the database can be asked again.
+    assert verdict.acknowledged > verdict.refused
 
 
 @pytest.mark.parametrize(

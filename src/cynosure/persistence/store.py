@@ -155,7 +155,13 @@ class Store:
                         self._cache.put(key, ABSENT, 0, expires_after_s=object_type.negative_cache_s)
                     values.append(None)
                     continue
-                whole = await self.whole(row)
+                try:
+                    whole = await self.whole(row)
+                except MissingObject:
+                    if (await self.backend.fetch([key]))[0] is not None:
+                        raise
+                    values.append(None)  # Collected between the two reads, and so gone, not damaged.
+                    continue
                 value, weight_bytes = unseal(object_type, key, whole.blob)
                 if not object_type.is_mutable:
                     self._cache.put(key, value, weight_bytes)

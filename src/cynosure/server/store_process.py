@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import unquote
 
 from cynosure.api.health import Readiness
 from cynosure.common.clock import Clock
@@ -51,12 +52,13 @@ async def open_serving_store(
 
 def refuse_missing_file(url: str) -> None:
     """Looking at an embedded store that does not exist must not create one."""
-    scheme, _, path = url.partition(":")
-    if scheme == "sqlite" and not Path(path.partition("?")[0]).exists():
+    scheme, _, rest = url.partition(":")
+    path = Path(unquote(rest.partition("?")[0]))
+    if scheme == "sqlite" and not path.exists():
         raise NotFound(
             "There is no store here",
             fix="Create one with 'cynosure store init', or point --data or --store elsewhere.",
-            path=path.partition("?")[0],
+            path=str(path),
         )
 
 

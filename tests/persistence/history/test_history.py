@@ -185,12 +185,28 @@ async def test_a_commit_near_the_end_of_retention_is_not_restored(
     small: SmallStore, clock: ManualClock
 ) -> None:
     ids = await commit_days(small, clock, 3)
-    await clock.advance(27 * 24 * 3600)
+    await clock.advance((28 * 24 - 1) * 3600)  # 30 days less an hour after the second replaced the first.
 
     with pytest.raises(Expired):
         await restore(
             small.committer(), ids[0], principal="op", request_id="", clock=clock, retention=RETENTION
         )
+
+
+async def test_the_state_before_a_mistake_is_restored_however_old_its_last_commit_is(
+    small: SmallStore, clock: ManualClock
+) -> None:
+    ids = await commit_days(small, clock, 2)
+    await clock.advance(60 * 24 * 3600)
+    committer = small.committer()
+    await committer.commit(small.items.drop("t0"))
+
+    outcome = await restore(
+        committer, ids[-1], principal="op", request_id="", clock=clock, retention=RETENTION
+    )
+
+    assert isinstance(outcome, Committed)
+    assert set(await small.counts()) == names(0, 1)
 
 
 async def test_rights_are_not_revived_unless_asked_for(small: SmallStore, clock: ManualClock) -> None:

@@ -299,7 +299,22 @@ class Committer:
         if self._backend.limits.swap_carries_rows:
             encoded = [each for entry in group.accepted for each in entry.objects] + encoded
         rows = [row for each in encoded for row in each.rows]
+        if self._refuse_late(group):
+            return
         await self._swap(group, base, built, rows, held)
+
+    def _refuse_late(self, group: _Group) -> bool:
+        """Whether a deadline passed since the entries were taken; then the others are queued again.
+
+        Order: right before the swap. Reading, preparing and building may take long, and a process may be
+        stopped in between.
+        """
+        late = [entry for entry in group.accepted if not entry.backoff.remaining_s]
+        for entry in late:
+            self._refuse(entry, _contended(self.key, entry))
+        if late:
+            self._queue_again(group, [entry for entry in group.entries() if entry not in late])
+        return bool(late)
 
     def _take(self) -> list[_Entry]:
         most = 1 if self._alone_for else self._limits.group_requests
@@ -510,10 +525,14 @@ class Committer:
         metrics.LOST_SWAPS.inc()
         self._turns_wanted = _TURNS_AFTER_LOSS
         self._base = None
-        for entry, _ in group.refused:
-            entry.prepared = None  # It was told so on a draft that did not come to be.
-        self._return_to_queue(group.entries())
+        self._queue_again(group, group.entries())
         self._base = await self.read()
+
+    def _queue_again(self, group: _Group, entries: list[_Entry]) -> None:
+        """The group's draft did not come to be."""
+        for entry, _ in group.refused:
+            entry.prepared = None  # It was told so on that draft.
+        self._return_to_queue(entries)
 
     def _return_to_queue(self, entries: list[_Entry]) -> None:
         self._queue.extendleft(reversed(entries))

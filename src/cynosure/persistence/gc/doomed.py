@@ -31,9 +31,18 @@ class Doomed(Stored, frozen=True):
         return sum(len(BitMap64.deserialize(scope.ids)) for scope in self.scopes)
 
     def batches(self, rows: int) -> Iterator[list[ObjKey]]:
-        """Keys in a fixed order, `rows` at a time."""
+        """Keys in a fixed order, at most `rows` at a time.
+
+        Parts come last and in batches of their own: a reader who finds an object without its parts, and
+        then no object, knows that it was collected and not damaged.
+        """
         batch: list[ObjKey] = []
-        for scope in self.scopes:
+        is_in_parts = False
+        for scope in sorted(self.scopes, key=lambda scope: "#" in scope.type):
+            if batch and not is_in_parts and "#" in scope.type:
+                yield batch
+                batch = []
+            is_in_parts = "#" in scope.type
             for obj_id in BitMap64.deserialize(scope.ids):
                 batch.append(ObjKey(scope.realm, scope.catalog, scope.type, ObjId(obj_id)))
                 if len(batch) == rows:

@@ -102,6 +102,8 @@ class _Judge:
             target = attempt.operation.args[0]
             retention_s = self._weather.gc.history_retention.total_seconds()
             replaced_s = chain.replaced_s.get(target, float("inf"))
+            if attempt.error == "NotFound" and self._weather.staleness_s:
+                return  # Too new for a server that may serve an older head.
             if attempt.ended_s - replaced_s < 0.9 * retention_s - 2 * CLOCK_SLACK_S:
                 text = f"{about}: {attempt.error}, replaced {attempt.ended_s - replaced_s:.1f} s ago"
                 raise BrokenRule("retained history can be restored", text)

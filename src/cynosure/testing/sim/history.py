@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cynosure.persistence.backends.memory import MemoryStore
+from cynosure.persistence.commit.records import NO_COMMIT
 from cynosure.persistence.parts import join, part_keys
 from cynosure.persistence.spi import ObjId, ObjKey, Reference, RefKey, Row
 from cynosure.testing.sim.loop import SimLoop
@@ -41,7 +42,7 @@ class Attempt:
     outcome: str = "pending"
     """`committed`, `already`, `refused`, `unavailable`, `unknown`, `damaged`."""
     error: str = ""
-    commit_id: ObjId = ObjId(0)
+    commit_id: ObjId = NO_COMMIT
     sequence: int = 0
     result: Any = None
     preparations: dict[int, int] = field(default_factory=dict)

@@ -5,6 +5,7 @@ Written without the code under test: no views, no indexes, no objects. A state i
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from cynosure.testing.sim.operations import ACCOUNTS, OPENING_BALANCE, Operation
@@ -44,7 +45,7 @@ class ModelState:
         """Pairs of equal or nested locations; there must be none."""
         locations = sorted(thing.location for thing in self.things.values())
         # In order, whatever lies inside a location follows it at once.
-        return [(a, b) for a, b in zip(locations, locations[1:], strict=False) if b.startswith(a)]
+        return [(a, b) for a, b in pairwise(locations) if b.startswith(a)]
 
 
 Things = dict[str, Thing]

@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+from cynosure.persistence.backends.postgres.faults import DRIVER_ERRORS
+
 Connection = Any
 """A connection of asyncpg, which has no types."""
 
@@ -100,7 +102,7 @@ class Pool:
 
     def _close_in_background(self, connection: Connection) -> None:
         if not connection.is_closed():
-            self._run_in_background(_close(connection))
+            self._run_in_background(close_quietly(connection))
 
     def _run_in_background(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
         task = asyncio.get_running_loop().create_task(work)
@@ -110,9 +112,9 @@ class Pool:
         return task
 
 
-async def _close(connection: Connection) -> None:
+async def close_quietly(connection: Connection) -> None:
+    """Close gracefully, which also waits until a pending cancel request has reached the server."""
     try:
-        # Gracefully, which also waits until a pending cancel request has reached the server.
         await connection.close(timeout=_CLOSE_TIMEOUT_S)
-    except Exception:  # the outermost place of this task, and there is nobody to tell
+    except DRIVER_ERRORS:
         connection.terminate()

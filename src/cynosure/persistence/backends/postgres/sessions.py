@@ -21,7 +21,7 @@ from cynosure.persistence.backends.postgres.faults import (
     translate_read,
     translate_write,
 )
-from cynosure.persistence.backends.postgres.pool import Connection, Pool
+from cynosure.persistence.backends.postgres.pool import Connection, Pool, close_quietly
 from cynosure.persistence.backends.postgres.statements import FORMAT_VERSION, Statements
 
 _READ_ATTEMPTS: Final = 3
@@ -52,7 +52,7 @@ class Sessions:
             # Doing it again does no harm, so even an unknown outcome can be reported as nothing applied.
             raise translate_read(error, self.address.place) from error
         finally:
-            connection.terminate()
+            await close_quietly(connection)
 
     async def read(self, statement: str, *values: Any) -> list[Sequence[Any]]:
         """Run a statement that changes nothing. A connection that was lost while idle is replaced."""
@@ -119,7 +119,7 @@ class Sessions:
         try:
             self._check_version(await connection.fetchval(self._statements.greet))
         except BaseException:
-            connection.terminate()
+            await close_quietly(connection)
             raise
         return connection
 

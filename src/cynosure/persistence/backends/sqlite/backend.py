@@ -82,16 +82,18 @@ class SqliteBackend:
     async def write(self, rows: Sequence[Row]) -> None:
         row_rules.check_immutable(rows, _LIMITS)
         if rows:
-            await self._write(partial(statements.write, rows=rows))
+            await self._write(partial(statements.write, rows=rows), _blob_bytes(rows))
 
     async def insert(self, row: Row) -> bool:
         row_rules.check_conditional(row, _LIMITS)
-        return await self._write(partial(statements.insert, row=row))
+        return await self._write(partial(statements.insert, row=row), len(row.blob))
 
     async def swap(self, row: Row, expected_token: str) -> bool:
         row_rules.check_conditional(row, _LIMITS)
         row_rules.check_token(expected_token)
-        return await self._write(partial(statements.swap, row=row, expected_token=expected_token))
+        return await self._write(
+            partial(statements.swap, row=row, expected_token=expected_token), len(row.blob)
+        )
 
     async def delete_if(self, key: ObjKey, expected_token: str) -> bool:
         row_rules.check_obj_keys((key,))
@@ -125,7 +127,9 @@ class SqliteBackend:
     async def swap_ref(self, expected: Reference, updated: Reference, rows: Sequence[Row] = ()) -> bool:
         row_rules.check_move(expected, updated)
         row_rules.check_immutable(rows, _LIMITS)
-        return await self._write(partial(statements.swap_ref, expected=expected, updated=updated, rows=rows))
+        return await self._write(
+            partial(statements.swap_ref, expected=expected, updated=updated, rows=rows), _blob_bytes(rows)
+        )
 
     async def delete_ref(self, expected: Reference) -> bool:
         row_rules.check_ref_keys((expected.key,))
@@ -136,9 +140,9 @@ class SqliteBackend:
 
     # --- threads -------------------------------------------------------------------------------
 
-    async def _write(self, write: Callable[[sqlite3.Connection], T]) -> T:
+    async def _write(self, write: Callable[[sqlite3.Connection], T], blob_bytes: int = 0) -> T:
         self._refuse_if_closed()
-        return await self._writer.run(write)
+        return await self._writer.run(write, blob_bytes)
 
     async def _read(self, read: Callable[[sqlite3.Connection], T], *, is_small: bool) -> T:
         self._refuse_if_closed()
@@ -170,6 +174,10 @@ class SqliteBackend:
 
 
 _LIMITS: Final = Limits(row_bytes=ROW_BYTES, swap_carries_rows=True, is_shared=True, is_durable=True)
+
+
+def _blob_bytes(rows: Sequence[Row]) -> int:
+    return sum(len(row.blob) for row in rows)
 
 
 def open_backend(url: str, options: Mapping[str, str]) -> Backend:

@@ -33,8 +33,9 @@ _LAYOUT: Final = (
 )
 
 _LONGEST_PAUSE_S: Final = 0.01
+_CHECKPOINT_WAIT_MS: Final = 2000
 # After a burst the log file shrinks back to this, so that it cannot stay as large as its worst moment.
-_LOG_BYTES: Final = 64 << 20
+_LOG_FILE_BYTES: Final = 64 << 20
 
 T = TypeVar("T")
 
@@ -59,7 +60,9 @@ def open_writer(path: Path, busy_timeout_s: float, max_bytes: int | None) -> sql
         # The mode is in the file, but another tool may have changed it.
         _use_log(connection, path, busy_timeout_s)
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
+        connection.execute(f"PRAGMA journal_size_limit = {_LOG_FILE_BYTES}")
+        # Not by itself after a COMMIT, but by `move_log_into_file`.
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
         if max_bytes is not None:
             (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
             connection.execute(f"PRAGMA max_page_count = {max(1, max_bytes // page_bytes)}")
@@ -82,6 +85,19 @@ def open_reader(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
 def begin_write(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
     """Take the file's write lock. Within it nothing waits for another process."""
     retry_while_busy(lambda: connection.execute("BEGIN IMMEDIATE"), busy_timeout_s)
+
+
+def move_log_into_file(connection: sqlite3.Connection) -> None:
+    """Copy what the log holds into the database file, so that the log begins anew.
+
+    FULL keeps other processes from committing meanwhile. What SQLite does by itself (PASSIVE) does not,
+    and before version 3.51.3 a commit of another process at the wrong moment could then damage the file.
+    """
+    connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT_MS}")
+    try:
+        connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+    finally:
+        connection.execute("PRAGMA busy_timeout = 0")
 
 
 def retry_while_busy(action: Callable[[], T], busy_timeout_s: float) -> T:

@@ -16,17 +16,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from cynosure.persistence.backends.sqlite.connection import begin_write
+from cynosure.persistence.backends.sqlite.connection import begin_write, move_log_into_file
 from cynosure.persistence.backends.sqlite.faults import is_refused_commit, translate, translate_commit
 
 GROUP_SIZE: Final = 128
 """Most writes in one transaction, so that the first of them does not wait for a crowd."""
+LOG_BYTES: Final = 4 << 20
+"""About how much this process adds to the log before it moves the log into the file."""
+_WRITE_BYTES: Final = 4 * 4096
+"""About what a write adds to the log beside its blobs: a few pages of the trees."""
 
 T = TypeVar("T")
 
 
 class _Write(NamedTuple):
     run: Callable[[sqlite3.Connection], Any]
+    blob_bytes: int
     outcome: "asyncio.Future[Any]"
 
 
@@ -48,16 +53,17 @@ class Writer:
         self._waiting: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._connection: sqlite3.Connection | None = None
+        self._log_bytes = 0
         self._is_ending = False
 
-    async def run(self, write: Callable[[sqlite3.Connection], T]) -> T:
+    async def run(self, write: Callable[[sqlite3.Connection], T], blob_bytes: int = 0) -> T:
         """Run `write` in a transaction that may hold other callers' writes as well; return after COMMIT."""
         if self._thread is None:
             # A daemon: a process that is ended without `close` must not hang on it.
             self._thread = threading.Thread(target=self._serve, name="cynosure-sqlite-writer", daemon=True)
             self._thread.start()
         outcome: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.put(_Write(write, outcome))
+        self._waiting.put(_Write(write, blob_bytes, outcome))
         return await outcome
 
     async def close(self) -> None:
@@ -73,7 +79,9 @@ class Writer:
             first = self._waiting.get()
             if first is None:
                 break
-            _deliver(self._run_group(first))
+            outcomes = self._run_group(first)
+            _deliver(outcomes)
+            self._keep_log_short(outcomes)
         if self._connection is not None:
             self._connection.close()
 
@@ -118,6 +126,18 @@ class Writer:
                 raise translated from error
             return _fail(group, translated)
         return done
+
+    def _keep_log_short(self, done: Sequence[_Outcome]) -> None:
+        # After the answers are out: nobody waits for this.
+        self._log_bytes += sum(_WRITE_BYTES + outcome.write.blob_bytes for outcome in done)
+        if self._connection is None or self._log_bytes < LOG_BYTES:
+            return
+        self._log_bytes = 0
+        try:
+            move_log_into_file(self._connection)
+        except sqlite3.Error:
+            # The log still holds everything, and a disk that fails shows at the next COMMIT.
+            self._abandon_transaction()
 
     def _begin(self) -> sqlite3.Connection:
         if self._connection is None:

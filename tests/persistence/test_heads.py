@@ -1,0 +1,292 @@
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from cynosure.common.errors import NotFound, Unavailable
+from cynosure.persistence.heads import Heads
+from cynosure.persistence.spi import CatalogId, ObjId, RealmId, Reference, RefKey
+from cynosure.testing.harness.clock import ManualClock
+
+pytestmark = pytest.mark.anyio
+
+
+def key(name: str = "main") -> RefKey:
+    return RefKey(RealmId("r"), CatalogId("c"), name)
+
+
+def ref(head: int, name: str = "main") -> Reference:
+    return Reference(key(name), ObjId(head), 0, (), 0)
+
+
+class HeldBackend:
+    """Reads take their answer when they start, and return it when the test lets them."""
+
+    def __init__(self) -> None:
+        self.refs: dict[RefKey, Reference] = {}
+        self.reads: list[tuple[list[RefKey], asyncio.Future[BaseException | None]]] = []
+
+    async def fetch_refs(self, keys: Sequence[RefKey]) -> list[Reference | None]:
+        answer = [self.refs.get(key) for key in keys]
+        released: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        self.reads.append((list(keys), released))
+        error = await released
+        if error is not None:
+            raise error
+        return answer
+
+    def move(self, head: int, name: str = "main") -> None:
+        self.refs[key(name)] = ref(head, name)
+
+    def release(self, number: int, error: BaseException | None = None) -> None:
+        self.reads[number][1].set_result(error)
+
+
+@pytest.fixture
+def backend() -> HeldBackend:
+    backend = HeldBackend()
+    backend.move(1)
+    return backend
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def heads(backend: HeldBackend, clock: ManualClock) -> Heads:
+    return Heads(backend, clock)
+
+
+async def turn() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def arrive(heads: Heads, name: str = "main") -> "asyncio.Task[Reference | None]":
+    """A reader that has arrived, and whose read has started if it can."""
+    reader = asyncio.create_task(heads.find(key(name)))
+    await turn()
+    return reader
+
+
+async def test_readers_that_arrive_together_share_one_read(heads: Heads, backend: HeldBackend) -> None:
+    readers = [asyncio.create_task(heads.find(key())) for _ in range(50)]
+    await turn()
+    backend.release(0)
+
+    assert {(await reader).head for reader in readers} == {1}
+    assert len(backend.reads) == heads.reads == 1
+
+
+async def test_a_reader_that_arrives_during_a_read_gets_a_later_one(
+    heads: Heads, backend: HeldBackend
+) -> None:
+    early = await arrive(heads)
+    backend.move(2)  # acknowledged to its writer before the late reader arrives
+
+    late = await arrive(heads)
+    backend.release(0)
+    backend.release(1)
+
+    assert (await early).head == 1
+    assert (await late).head == 2
+
+
+async def test_those_who_find_two_reads_under_way_share_the_next(heads: Heads, backend: HeldBackend) -> None:
+    first, second = await arrive(heads), await arrive(heads)
+    backend.move(3)
+    waiting = [await arrive(heads) for _ in range(20)]
+
+    assert len(backend.reads) == 2
+    backend.release(1)
+    await turn()
+    assert len(backend.reads) == 3
+    backend.release(2)
+
+    assert {(await reader).head for reader in waiting} == {3}
+    backend.release(0)
+    assert (await first).head == (await second).head == 1
+
+
+async def test_a_read_that_hangs_does_not_hold_up_the_next(heads: Heads, backend: HeldBackend) -> None:
+    hanging = await arrive(heads)
+    for number in range(1, 4):
+        reader = await arrive(heads)
+        backend.release(number)
+        assert (await reader).head == 1
+
+    backend.release(0)
+    assert (await hanging).head == 1
+
+
+async def test_different_references_share_a_round_trip(heads: Heads, backend: HeldBackend) -> None:
+    backend.move(7, "grants")
+
+    loading = asyncio.create_task(heads.load_many([key("main"), key("grants"), key("main")]))
+    await turn()
+    backend.release(0)
+    if len(backend.reads) > 1:
+        backend.release(1)
+
+    assert [found.head for found in await loading] == [1, 7, 1]
+    assert backend.reads[0][0] == [key("main"), key("grants")]
+    assert len(backend.reads) == 1
+
+
+async def test_cancelling_one_reader_leaves_the_answer_to_the_others(
+    heads: Heads, backend: HeldBackend
+) -> None:
+    leaving, staying = asyncio.create_task(heads.find(key())), asyncio.create_task(heads.find(key()))
+    await turn()
+
+    leaving.cancel()
+    await turn()
+    backend.release(0)
+
+    assert (await staying).head == 1
+    assert leaving.cancelled()
+
+
+async def test_cancelling_all_readers_leaves_the_next_one_unharmed(
+    heads: Heads, backend: HeldBackend
+) -> None:
+    leaving = await arrive(heads)
+    leaving.cancel()
+    await turn()
+    backend.move(2)
+
+    reader = await arrive(heads)
+    backend.release(0)
+    backend.release(1)
+
+    assert (await reader).head == 2
+
+
+async def test_an_error_reaches_all_who_shared_the_read_and_nobody_else(
+    heads: Heads, backend: HeldBackend
+) -> None:
+    sharing = [asyncio.create_task(heads.find(key())) for _ in range(3)]
+    await turn()
+    later = await arrive(heads)
+
+    backend.release(0, Unavailable("The database does not answer"))
+    backend.release(1)
+
+    outcomes = await asyncio.gather(*sharing, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [Unavailable] * 3
+    assert (await later).head == 1
+
+
+async def test_after_an_error_reading_goes_on(heads: Heads, backend: HeldBackend) -> None:
+    failing = await arrive(heads)
+    backend.release(0, Unavailable("The database does not answer"))
+    await asyncio.wait([failing])
+
+    reader = await arrive(heads)
+    backend.release(1)
+
+    assert isinstance(failing.exception(), Unavailable)
+    assert (await reader).head == 1
+
+
+async def test_an_error_that_nobody_waits_for_is_no_warning(heads: Heads, backend: HeldBackend) -> None:
+    leaving = await arrive(heads)
+    leaving.cancel()
+    await turn()
+
+    backend.release(0, Unavailable("The database does not answer"))
+    await turn()
+
+    assert leaving.cancelled()
+
+
+async def test_a_missing_reference_is_none_for_find_and_named_by_load(
+    heads: Heads, backend: HeldBackend
+) -> None:
+    finding = await arrive(heads, "nowhere")
+    backend.release(0)
+    loading = asyncio.create_task(heads.load(key("nowhere")))
+    await turn()
+    backend.release(1)
+
+    assert await finding is None
+    with pytest.raises(NotFound, match="cynosure store init") as missing:
+        await loading
+    assert missing.value.details == {"realm": "r", "catalog": "c", "name": "nowhere"}
+
+
+async def test_by_default_nothing_is_served_from_memory(heads: Heads, backend: HeldBackend) -> None:
+    heads.observe(ref(1))
+    reader = await arrive(heads)
+    backend.release(0)
+    await reader
+
+    await arrive(heads)
+
+    assert len(backend.reads) == 2
+
+
+# --- bounded staleness, which is opt-in -------------------------------------------------------------
+
+
+@pytest.fixture
+def stale_heads(backend: HeldBackend, clock: ManualClock) -> Heads:
+    return Heads(backend, clock, max_staleness_s=5)
+
+
+async def test_a_head_is_served_from_memory_until_it_may_be_too_old(
+    stale_heads: Heads, backend: HeldBackend, clock: ManualClock
+) -> None:
+    reader = await arrive(stale_heads)
+    await clock.advance(2)  # its age counts from the start of the read
+    backend.release(0)
+    await reader
+    backend.move(2)
+
+    await clock.advance(3)
+    from_memory = await stale_heads.find(key())
+    await clock.advance(0.001)
+    fresh = await arrive(stale_heads)
+    backend.release(1)
+
+    assert from_memory.head == 1
+    assert (await fresh).head == 2
+
+
+async def test_a_process_sees_its_own_commit_at_once(stale_heads: Heads, backend: HeldBackend) -> None:
+    reader = await arrive(stale_heads)
+    backend.release(0)
+    await reader
+
+    stale_heads.observe(ref(2))
+
+    assert (await stale_heads.find(key())).head == 2
+
+
+async def test_a_read_from_before_the_own_commit_does_not_hide_it(
+    stale_heads: Heads, backend: HeldBackend, clock: ManualClock
+) -> None:
+    reader = await arrive(stale_heads)
+    await clock.advance(0.5)
+    backend.move(2)
+    stale_heads.observe(ref(2))
+    backend.release(0)
+    await reader
+
+    assert (await stale_heads.find(key())).head == 2
+
+
+async def test_an_absent_reference_is_never_served_from_memory(
+    stale_heads: Heads, backend: HeldBackend
+) -> None:
+    finding = await arrive(stale_heads, "new")
+    backend.release(0)
+    await finding
+    backend.move(4, "new")
+
+    again = await arrive(stale_heads, "new")
+    backend.release(1)
+
+    assert (await again).head == 4
