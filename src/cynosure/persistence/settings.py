@@ -91,8 +91,9 @@ def check_lifetimes(settings: PersistenceSettings) -> None:
     _check_shorter(deadline, page_life)
     _check_shorter(page_life, grace)
     _check_shorter(_Sum("persistence.head_staleness", settings.head_staleness), grace)
-    _check_shorter(
-        _Sum("persistence.node_lease.renewal", lease.renewal),
+    # A lease must outlive at least one renewal that failed.
+    _check_not_longer(
+        _Sum("2 * persistence.node_lease.renewal", 2 * lease.renewal),
         _Sum("persistence.node_lease.duration", lease.duration),
     )
     _check_not_longer(keys, retention)

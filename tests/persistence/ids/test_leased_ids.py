@@ -269,7 +269,7 @@ class Inhabitant:
         return nodes
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(8))
 async def test_no_id_twice_and_no_two_holders_whatever_happens(
     make_world: Any, settle: Any, seed: int
 ) -> None:
@@ -285,7 +285,7 @@ async def test_no_id_twice_and_no_two_holders_whatever_happens(
         holders = [node for person in people for node in person.make_ids()]
         assert not is_sane or len(holders) == len(set(holders)), "two processes hold the same node id"
 
-    for _ in range(300):
+    for _ in range(250):
         person = rng.choice(people)
         action = rng.random()
         if person.holder is None:

@@ -141,6 +141,8 @@ class Committer:
         self._worker: asyncio.Task[None] | None = None
         self._preparing: set[asyncio.Task[None]] = set()
         self._base: Base | None = None
+        self._is_behind = False
+        """Others have moved the reference: the next group begins by reading it."""
         self._turns_wanted = 0
         self._wins_without_turn = 0
         self._alone_for = 0
@@ -344,13 +346,16 @@ class Committer:
                 if held.head_row is not None:
                     self.store.admit_row(COMMIT, held.head_row)
                 self._base = await self._base_of(held.current)
+            self._is_behind = False
             return self._base
+        if self._is_behind:
+            # Only now, after the pause: a head read before it would be old again, and lose again.
+            self._base, self._is_behind = await self.read(), False
         base = self._base
         for entry in entries:
             if base is None or entry.base.is_newer_than(base):
                 base = entry.base
-        if base is None:  # Only after a lost race with an empty hand.
-            base = await self.read()
+        assert base is not None  # noqa: S101 - every entry has one, and there is an entry
         return base
 
     async def _with_current_guards(self, entries: list[_Entry]) -> list[_Entry]:
@@ -474,7 +479,7 @@ class Committer:
             self._wins_without_turn = 0 if held is not None else self._wins_without_turn + 1
             self._won(group, built)
         else:
-            await self._lost(group)
+            self._lost(group)
 
     async def _settle_unknown(self, group: _Group, base: Base, built: Built, rows: list[Row]) -> None:
         backoff = max((entry.backoff for entry in group.accepted), key=lambda each: each.remaining_s)
@@ -489,14 +494,14 @@ class Committer:
                 rows=rows,
             )
         except CynosureError as error:
-            self._base = None
+            self._is_behind = True
             self._answer_all(group.entries(), error)
             return
         if won:
-            self._base = None  # Others may have gone on from it.
+            self._is_behind = True  # Others may have gone on from it.
             self._won(group, built, is_head=False)
         else:
-            await self._lost(group)
+            self._lost(group)
 
     def _won(self, group: _Group, built: Built, *, is_head: bool = True) -> None:
         self._counters.commits += 1
@@ -520,13 +525,12 @@ class Committer:
         for entry, _ in group.repeated:
             self._answer(entry, AlreadyCommitted(built.ref.head))
 
-    async def _lost(self, group: _Group) -> None:
+    def _lost(self, group: _Group) -> None:
         self._counters.lost += 1
         metrics.LOST_SWAPS.inc()
         self._turns_wanted = _TURNS_AFTER_LOSS
-        self._base = None
+        self._is_behind = True
         self._queue_again(group, group.entries())
-        self._base = await self.read()
 
     def _queue_again(self, group: _Group, entries: list[_Entry]) -> None:
         """The group's draft did not come to be."""

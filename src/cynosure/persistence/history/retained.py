@@ -41,7 +41,7 @@ async def load_retained(
     store: Store, head: ObjId, commit_id: ObjId, *, clock: Clock, retention: timedelta
 ) -> Retained:
     """A state of the chain below `head`. `NotFound` when it is not in it, `Expired` when not for long."""
-    # Order: the clock before the chain, for a head that is replaced meanwhile counts from now at the earliest.
+    # Order: the clock before the chain; a head that is replaced meanwhile counts from now at the earliest.
     now_us = clock.now_us()
     state, replaced_us = await find_in_log(store, head, commit_id)
     kept = retention - min(_SAFETY, retention / 10)
