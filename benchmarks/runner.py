@@ -21,6 +21,7 @@ import uvloop
 
 import benchmarks.suites
 from benchmarks.measure import Figures, Meter, Options, Round
+from benchmarks.promises import Promise
 from benchmarks.results_file import ROOT, Result, make_result, save, summarize
 from benchmarks.tables import readable, show
 
@@ -86,6 +87,10 @@ def print_result(result: Result) -> None:
     show(title, "candidate", rows)
 
 
+def _no_promises(result: Result) -> list[Promise]:
+    return []
+
+
 def _import_suite(name: str) -> "_SuiteModule":
     return cast("_SuiteModule", importlib.import_module(f"benchmarks.suites.{name}"))
 
@@ -129,6 +134,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             run_suite(asked.suite, options, rounds=asked.rounds, warmups=asked.warmups, only=asked.only)
         )
     print_result(result)
+    for promise in getattr(_import_suite(asked.suite), "promises", _no_promises)(result):
+        print(promise)
     if asked.save:
         print(f"saved: {save(result).relative_to(Path(ROOT))}")
 

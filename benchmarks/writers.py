@@ -108,8 +108,23 @@ async def write_for(
     return latencies_s
 
 
-async def requests_in_chain(persistence: Persistence) -> int:
-    """How many requests the reference's history holds."""
+async def requests_since(persistence: Persistence, sequence: int) -> int:
+    """How many requests the reference's history holds after the commit with this sequence number."""
     store = persistence.store(MAIN.realm, MAIN.catalog)
-    ref = await persistence.heads.load(MAIN)
-    return sum([len(entry.record.requests) async for entry in walk_log(store, ref.head)])
+    requests = 0
+    async for entry in walk_log(store, (await persistence.heads.load(MAIN)).head):
+        if entry.record.sequence <= sequence:
+            break
+        requests += len(entry.record.requests)
+    return requests
+
+
+async def current_sequence(persistence: Persistence) -> int:
+    """The sequence number of the reference's head."""
+    return (await persistence.committer(MAIN).read()).state.commit.record.sequence
+
+
+def check_chain(*, in_chain: int, acknowledged: int) -> None:
+    """Every acknowledged request is in the chain, once, and nothing else is."""
+    if in_chain != acknowledged:
+        raise AssertionError(f"{acknowledged} commits were acknowledged, but the chain holds {in_chain}")

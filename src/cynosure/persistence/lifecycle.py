@@ -8,7 +8,7 @@ node id is given back before the backend closes.
 """
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from random import Random, SystemRandom
 
 from cynosure.common.clock import Clock, SystemClock
@@ -31,7 +31,7 @@ from cynosure.persistence.references import (
     ensure_reference,
     realm_reference,
 )
-from cynosure.persistence.scopes import create_realm, list_realms, sweep_unlisted
+from cynosure.persistence.scopes import create_realm, list_realms, mend_realms, sweep_unlisted
 from cynosure.persistence.settings import PersistenceSettings, check_lifetimes
 from cynosure.persistence.spi import REALM_SCOPE, SYSTEM_REALM, Backend, CatalogId, RealmId, RefKey
 from cynosure.persistence.store import Store
@@ -117,7 +117,8 @@ class Persistence:
         self._published = now
 
     async def sweep_unlisted(self) -> list[RefKey]:
-        """Delete references of realms and catalogs that no list names (`scopes.py`)."""
+        """Delete references that no list names, and make those that listed realms lack (`scopes.py`)."""
+        await mend_realms(self.committer(REALMS), self.backend, self.clock)
         return await sweep_unlisted(
             self.backend, self._is_listed, clock=self.clock, grace=self.settings.gc.grace
         )
@@ -221,9 +222,8 @@ async def _initialise(persistence: Persistence) -> None:
     await ensure_reference(backend, REALMS, clock)
     realms = persistence.committer(REALMS)
     if DEFAULT_REALM not in await list_realms(realms):
-        try:
+        with suppress(AlreadyExists):  # Another server was faster.
             await create_realm(
                 realms, DEFAULT_REALM, backend=backend, ids=persistence.ids, clock=clock, principal="system"
             )
-        except AlreadyExists:
-            return  # Another server was faster.
+    await mend_realms(realms, backend, clock)

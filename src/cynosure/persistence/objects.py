@@ -13,7 +13,7 @@ not know (`Stored.unknown`), and what they refer to, so that rolling upgrades an
 
 import struct
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -195,6 +195,9 @@ class TypeRegistry:
                     fix="Remove one of them or rename its type.",
                     name=object_type.name,
                 )
+
+    def __iter__(self) -> Iterator[ObjectType[Any]]:
+        return iter(self._types.values())
 
     def find(self, name: str) -> ObjectType[Any] | None:
         """The type of this name (a part counts as its whole), or `None` when not installed."""

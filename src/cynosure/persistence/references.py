@@ -68,6 +68,6 @@ def target_of(key: RefKey) -> str:
     return f"{key.realm}/{key.name}" if key.catalog == REALM_SCOPE else "/".join(key)
 
 
-async def ensure_reference(backend: Backend, key: RefKey, clock: Clock) -> bool:
+async def ensure_reference(backend: Backend, key: RefKey, clock: Clock, *, generation: int = 0) -> bool:
     """Create a reference in its empty state. `False` when it existed already."""
-    return await backend.insert_ref(Reference(key, NO_COMMIT, 0, (), clock.now_us()))
+    return await backend.insert_ref(Reference(key, NO_COMMIT, generation, (), clock.now_us()))

@@ -6,18 +6,19 @@ refused call has applied nothing.
 """
 
 from collections.abc import Iterable
-from typing import NoReturn
+from functools import lru_cache
+from typing import Final, NoReturn
 
 from cynosure.common.errors import BadInput, TooLarge
 from cynosure.persistence.spi import MAX_ID, TEXT_BYTES, Limits, ObjKey, Reference, RefKey, Row
+
+_REMEMBERED: Final = 4096
 
 
 def check_obj_keys(keys: Iterable[ObjKey]) -> None:
     """Refuse keys that some database cannot hold."""
     for key in keys:
-        _check_text("realm", key.realm)
-        _check_text("catalog", key.catalog)
-        _check_text("type", key.type)
+        _check_type(key.realm, key.catalog, key.type)
         # Zero is an id: node ids are leased under `node << 12` (persistence.ids), and node 0 is one of them.
         _check_number("id", key.id, lowest=0)
 
@@ -25,9 +26,7 @@ def check_obj_keys(keys: Iterable[ObjKey]) -> None:
 def check_ref_keys(keys: Iterable[RefKey]) -> None:
     """Refuse reference keys that some database cannot hold."""
     for key in keys:
-        _check_text("realm", key.realm)
-        _check_text("catalog", key.catalog)
-        _check_text("name", key.name)
+        _check_name(key.realm, key.catalog, key.name)
 
 
 def check_realm(realm: str) -> None:
@@ -65,8 +64,9 @@ def check_ref(ref: Reference) -> None:
     _check_number("head", ref.head, lowest=0)
     _check_number("generation", ref.generation, lowest=0)
     _check_number("created_us", ref.created_us, lowest=0)
-    for head in ref.recent:
-        _check_number("recent", head, lowest=0)
+    if ref.recent:
+        _check_number("recent", min(ref.recent), lowest=0)
+        _check_number("recent", max(ref.recent), lowest=0)
 
 
 def check_move(expected: Reference, updated: Reference) -> None:
@@ -99,6 +99,21 @@ def _check_row(row: Row, limits: Limits) -> None:
             blob_bytes=len(row.blob),
             limit_bytes=limits.row_bytes,
         )
+
+
+# Remembered: a process meets few of these texts, and each of them in thousands of keys.
+@lru_cache(_REMEMBERED)
+def _check_type(realm: str, catalog: str, type: str) -> None:
+    _check_text("realm", realm)
+    _check_text("catalog", catalog)
+    _check_text("type", type)
+
+
+@lru_cache(_REMEMBERED)
+def _check_name(realm: str, catalog: str, name: str) -> None:
+    _check_text("realm", realm)
+    _check_text("catalog", catalog)
+    _check_text("name", name)
 
 
 def _check_text(field: str, text: str) -> None:

@@ -9,7 +9,8 @@ order is fixed:
 
 A crash after 1 leaves references that no list names. The *repairer* (`sweep_unlisted`) deletes them when
 they are older than the grace period: it reads the reference, then the list, and deletes the reference
-only if it is still as read. Step 3 changes it, so whichever of the two comes second notices.
+only if it is still as read. Step 3 changes it, so whichever of the two comes second notices. A crash
+between 2 and 3, while the repairer deletes, leaves a realm without references; `mend_realms` makes them.
 
 Must not break: list before adopt, and reference before list in the repairer.
 """
@@ -109,11 +110,25 @@ async def adopt_references(backend: Backend, keys: Iterable[RefKey], clock: Cloc
         while True:
             ref = (await backend.fetch_refs([key]))[0]
             if ref is None:
-                if await ensure_reference(backend, key, clock):
+                # Generation 1: another repairer, stopped since it read the first one, must not take this
+                # for the same.
+                if await ensure_reference(backend, key, clock, generation=1):
                     break
                 continue
             if await backend.swap_ref(ref, ref._replace(generation=ref.generation + 1)):
                 break
+
+
+async def mend_realms(realms: Committer, backend: Backend, clock: Clock) -> list[RefKey]:
+    """Make the references that listed realms lack; those that were made."""
+    keys = [realm_reference(realm, name) for realm in await list_realms(realms) for name in REALM_REFERENCES]
+    missing: list[RefKey] = []
+    batch = backend.limits.fetch_batch
+    for at in range(0, len(keys), batch):
+        found = await backend.fetch_refs(keys[at : at + batch])
+        missing += [key for key, ref in zip(keys[at : at + batch], found, strict=True) if ref is None]
+    await adopt_references(backend, missing, clock)
+    return missing
 
 
 IsListed = Callable[[RefKey], Awaitable[bool]]

@@ -96,6 +96,8 @@ def check_lifetimes(settings: PersistenceSettings) -> None:
         _Sum("2 * persistence.node_lease.renewal", 2 * lease.renewal),
         _Sum("persistence.node_lease.duration", lease.duration),
     )
+    # A listing goes on on a state that may no longer be the head, whatever the age of its rows.
+    _check_not_longer(page_life, retention)
     _check_not_longer(keys, retention)
     _check_not_longer(_Sum("persistence.gc.undrop_window", gc.undrop_window), retention)
 

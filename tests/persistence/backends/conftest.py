@@ -1,14 +1,19 @@
-"""Processes on the store under test."""
+"""Processes and sessions on the store under test."""
 
 import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
+import asyncpg
 import pytest
 
 from cynosure.persistence.spi import Backend, CatalogId, ObjId, ObjKey, RealmId, RefKey
+from cynosure.testing.backend_kit.samples import reference
 from cynosure.testing.harness.processes import ManagedProcess, Processes
+
+from .postgres_calls import opened
 
 SCRIPT = Path(__file__).with_name("store_process.py")
 
@@ -51,3 +56,27 @@ def check_acknowledged() -> Callable[[Backend, ManagedProcess], Awaitable[int]]:
         return sum(last.values()) - len(last)
 
     return check
+
+
+# --- PostgreSQL -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def postgres_backend(postgres_schema_url: str) -> AsyncIterator[Backend]:
+    """A store whose reference stands at 1."""
+    async with opened(f"{postgres_schema_url}&turn_timeout_s=5") as backend:
+        await backend.setup()
+        await backend.insert_ref(reference(1))
+        yield backend
+
+
+@pytest.fixture
+def schema(postgres_schema_url: str) -> str:
+    return postgres_schema_url.rpartition("=")[2]
+
+
+@pytest.fixture
+async def admin(postgres_url: str) -> AsyncIterator[Any]:
+    connection = await asyncpg.connect(postgres_url)
+    yield connection
+    await connection.close()

@@ -3,25 +3,20 @@
 import asyncio
 import shutil
 import tempfile
-import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
 
 from cynosure.common.errors import (
-    CynosureError,
     Damaged,
     Misconfigured,
-    NewerFormat,
     OutcomeUnknown,
     Unavailable,
 )
-from cynosure.persistence.open_backend import open_backend
 from cynosure.persistence.spi import Backend
 from cynosure.testing.backend_kit.samples import (
     REF,
@@ -37,47 +32,10 @@ from cynosure.testing.harness.faults import CutRequest, LoseAnswer, executes
 from cynosure.testing.harness.probes import log_ready
 from cynosure.testing.harness.processes import ManagedProcess, Processes
 
+from .postgres_calls import opened, raised
 from .private_postgres import PrivatePostgres
 
 pytestmark = pytest.mark.anyio
-
-PASSWORD = "geheim-9f3"
-
-
-@asynccontextmanager
-async def opened(url: str) -> AsyncIterator[Backend]:
-    backend = open_backend(url)
-    try:
-        yield backend
-    finally:
-        await backend.close()
-
-
-@pytest.fixture
-async def backend(postgres_schema_url: str) -> AsyncIterator[Backend]:
-    """A store whose reference stands at 1."""
-    async with opened(f"{postgres_schema_url}&turn_timeout_s=5") as backend:
-        await backend.setup()
-        await backend.insert_ref(reference(1))
-        yield backend
-
-
-@pytest.fixture
-def schema(postgres_schema_url: str) -> str:
-    return postgres_schema_url.rpartition("=")[2]
-
-
-@pytest.fixture
-async def admin(postgres_url: str) -> AsyncIterator[Any]:
-    connection = await asyncpg.connect(postgres_url)
-    yield connection
-    await connection.close()
-
-
-async def raised(call: Awaitable[object]) -> CynosureError:
-    with pytest.raises(CynosureError) as refused:
-        await call
-    return refused.value
 
 
 async def waiting_pid(admin: Any, schema: str) -> int:
@@ -110,36 +68,36 @@ async def locked_reference(postgres_url: str, schema: str) -> AsyncIterator[None
 
 @pytest.mark.parametrize("how", ["pg_terminate_backend", "pg_cancel_backend"])
 async def test_a_session_ended_during_a_swap_leaves_its_outcome_unknown(
-    backend: Backend, postgres_url: str, schema: str, admin: Any, how: str
+    postgres_backend: Backend, postgres_url: str, schema: str, admin: Any, how: str
 ) -> None:
     async with locked_reference(postgres_url, schema):
-        swap = asyncio.ensure_future(backend.swap_ref(reference(1), reference(2), [fixed(2)]))
+        swap = asyncio.ensure_future(postgres_backend.swap_ref(reference(1), reference(2), [fixed(2)]))
         await admin.execute(f"SELECT {how}({await waiting_pid(admin, schema)})")
         error = await raised(swap)
 
     assert type(error) is OutcomeUnknown
     assert error.details["sqlstate"] in ("57014", "57P01", "08003")
     # The handle goes on by itself, from the same head.
-    assert await backend.swap_ref(reference(1), reference(3), [fixed(3)])
-    assert await backend.fetch([obj_key(2), obj_key(3)]) == [None, fixed(3)]
+    assert await postgres_backend.swap_ref(reference(1), reference(3), [fixed(3)])
+    assert await postgres_backend.fetch([obj_key(2), obj_key(3)]) == [None, fixed(3)]
 
 
 async def test_a_row_locked_for_too_long_is_unavailable_and_nothing_is_applied(
-    backend: Backend, postgres_schema_url: str, postgres_url: str, schema: str
+    postgres_backend: Backend, postgres_schema_url: str, postgres_url: str, schema: str
 ) -> None:
     async with opened(f"{postgres_schema_url}&turn_timeout_s=0.2") as hasty:
         async with locked_reference(postgres_url, schema):
             error = await raised(hasty.swap_ref(reference(1), reference(2), [fixed(2)]))
-            assert await fetch_ref(backend) == reference(1)
+            assert await fetch_ref(postgres_backend) == reference(1)
 
         assert type(error) is Unavailable
         assert error.fix
-        assert await fetch_row(backend, obj_key(2)) is None
+        assert await fetch_row(postgres_backend, obj_key(2)) is None
         assert await hasty.swap_ref(reference(1), reference(2), [fixed(2)])
 
 
 async def test_a_statement_that_takes_too_long_is_unknown_if_it_writes(
-    backend: Backend, postgres_schema_url: str, postgres_url: str, schema: str
+    postgres_backend: Backend, postgres_schema_url: str, postgres_url: str, schema: str
 ) -> None:
     async with opened(f"{postgres_schema_url}&turn_timeout_s=60&command_timeout_s=0.3") as hasty:
         async with locked_reference(postgres_url, schema):
@@ -152,9 +110,9 @@ async def test_a_statement_that_takes_too_long_is_unknown_if_it_writes(
 
 
 async def test_idle_connections_that_the_server_ended_are_replaced(
-    backend: Backend, admin: Any, schema: str
+    postgres_backend: Backend, admin: Any, schema: str
 ) -> None:
-    await asyncio.gather(*(backend.write([fixed(id_)]) for id_ in range(1, 9)))
+    await asyncio.gather(*(postgres_backend.write([fixed(id_)]) for id_ in range(1, 9)))
 
     await admin.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -162,8 +120,8 @@ async def test_idle_connections_that_the_server_ended_are_replaced(
         f"%{schema}%",
     )
 
-    assert await backend.fetch([obj_key(1), obj_key(8)]) == [fixed(1), fixed(8)]
-    assert await fetch_ref(backend) == reference(1)
+    assert await postgres_backend.fetch([obj_key(1), obj_key(8)]) == [fixed(1), fixed(8)]
+    assert await fetch_ref(postgres_backend) == reference(1)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +139,7 @@ async def test_idle_connections_that_the_server_ended_are_replaced(
     ],
 )
 async def test_what_the_server_reports_decides_whether_the_outcome_is_known(
-    backend: Backend, admin: Any, schema: str, code: str, expected: type
+    postgres_backend: Backend, admin: Any, schema: str, code: str, expected: type
 ) -> None:
     await admin.execute(
         f"""CREATE FUNCTION {schema}.fail() RETURNS trigger LANGUAGE plpgsql AS
@@ -190,18 +148,18 @@ async def test_what_the_server_reports_decides_whether_the_outcome_is_known(
     )
 
     errors = [
-        await raised(backend.swap_ref(reference(1), reference(2), [fixed(2)])),
-        await raised(backend.write([fixed(3)])),
-        await raised(backend.insert(versioned(4, "a"))),
+        await raised(postgres_backend.swap_ref(reference(1), reference(2), [fixed(2)])),
+        await raised(postgres_backend.write([fixed(3)])),
+        await raised(postgres_backend.insert(versioned(4, "a"))),
     ]
 
     assert [type(error) for error in errors] == [expected] * 3
-    assert await fetch_ref(backend) == reference(1)
+    assert await fetch_ref(postgres_backend) == reference(1)
     assert "as the test wants it" not in "".join(map(str, errors))
 
 
 async def test_damage_that_the_server_finds_while_reading_is_reported_as_damage(
-    backend: Backend, admin: Any, schema: str
+    postgres_backend: Backend, admin: Any, schema: str
 ) -> None:
     await admin.execute(
         f"""ALTER TABLE {schema}.refs RENAME TO kept;
@@ -211,14 +169,14 @@ async def test_damage_that_the_server_finds_while_reading_is_reported_as_damage(
             recent, created_us FROM {schema}.kept"""
     )
 
-    assert type(await raised(backend.fetch_refs([REF]))) is Damaged
+    assert type(await raised(postgres_backend.fetch_refs([REF]))) is Damaged
 
 
 # --- connections that break ----------------------------------------------------------------------
 
 
 async def test_an_answer_lost_after_the_swap_is_unknown_and_the_swap_is_there(
-    backend: Backend, postgres_schema_url: str, fault_proxy: Callable[[str], Awaitable[FaultProxy]]
+    postgres_backend: Backend, postgres_schema_url: str, fault_proxy: Callable[[str], Awaitable[FaultProxy]]
 ) -> None:
     proxy = await fault_proxy(postgres_schema_url)
     async with opened(proxy.url) as distant:
@@ -229,12 +187,12 @@ async def test_an_answer_lost_after_the_swap_is_unknown_and_the_swap_is_there(
         await rule.wait_done()
 
         assert type(error) is OutcomeUnknown
-        assert await fetch_ref(backend) == reference(2)
+        assert await fetch_ref(postgres_backend) == reference(2)
         assert not await distant.swap_ref(reference(1), reference(2), [fixed(2)])
 
 
 async def test_a_request_cut_on_its_way_is_unknown_and_nothing_is_there(
-    backend: Backend, postgres_schema_url: str, fault_proxy: Callable[[str], Awaitable[FaultProxy]]
+    postgres_backend: Backend, postgres_schema_url: str, fault_proxy: Callable[[str], Awaitable[FaultProxy]]
 ) -> None:
     proxy = await fault_proxy(postgres_schema_url)
     async with opened(proxy.url) as distant:
@@ -248,7 +206,7 @@ async def test_a_request_cut_on_its_way_is_unknown_and_nothing_is_there(
 
 
 async def test_a_read_whose_answer_is_lost_tries_again(
-    backend: Backend, postgres_schema_url: str, fault_proxy: Callable[[str], Awaitable[FaultProxy]]
+    postgres_backend: Backend, postgres_schema_url: str, fault_proxy: Callable[[str], Awaitable[FaultProxy]]
 ) -> None:
     proxy = await fault_proxy(postgres_schema_url)
     async with opened(proxy.url) as distant:
@@ -263,7 +221,7 @@ async def test_a_read_whose_answer_is_lost_tries_again(
 
 @pytest.mark.parametrize(("statement", "expected"), [("WITH moved", Unavailable), ("COMMIT", OutcomeUnknown)])
 async def test_a_turn_is_unknown_only_from_its_commit_on(
-    backend: Backend,
+    postgres_backend: Backend,
     postgres_schema_url: str,
     fault_proxy: Callable[[str], Awaitable[FaultProxy]],
     statement: str,
@@ -281,7 +239,9 @@ async def test_a_turn_is_unknown_only_from_its_commit_on(
             error = await raised(turn.swap(reference(2), [fixed(2)]))
 
         assert type(error) is expected
-        assert await fetch_ref(backend) == (reference(1) if expected is Unavailable else reference(2))
+        assert await fetch_ref(postgres_backend) == (
+            reference(1) if expected is Unavailable else reference(2)
+        )
 
 
 # --- turns of processes that die or stop ---------------------------------------------------------
@@ -306,10 +266,10 @@ async def test_a_turn_ends_when_its_process_dies_or_stops_answering(
 
 
 async def test_a_turn_that_does_not_come_in_time_is_unavailable(
-    backend: Backend, postgres_schema_url: str
+    postgres_backend: Backend, postgres_schema_url: str
 ) -> None:
     async with opened(f"{postgres_schema_url}&turn_timeout_s=0.2") as hasty:
-        holding, waiting = backend.hold_ref(REF, "commit"), hasty.hold_ref(REF, "commit")
+        holding, waiting = postgres_backend.hold_ref(REF, "commit"), hasty.hold_ref(REF, "commit")
         assert holding is not None
         assert waiting is not None
 
@@ -322,13 +282,13 @@ async def test_a_turn_that_does_not_come_in_time_is_unavailable(
 
 
 async def test_a_holder_that_does_nothing_for_too_long_loses_its_turn(
-    backend: Backend, postgres_schema_url: str
+    postgres_backend: Backend, postgres_schema_url: str
 ) -> None:
     async with opened(f"{postgres_schema_url}&turn_timeout_s=0.2") as slow:
         hold = slow.hold_ref(REF, "commit")
         assert hold is not None
         async with hold as turn:
-            next_hold = backend.hold_ref(REF, "commit")
+            next_hold = postgres_backend.hold_ref(REF, "commit")
             assert next_hold is not None
             async with next_hold as next_turn:
                 assert await next_turn.swap(reference(2))
@@ -336,7 +296,7 @@ async def test_a_holder_that_does_nothing_for_too_long_loses_its_turn(
             error = await raised(turn.swap(reference(3)))
 
     assert type(error) is Unavailable
-    assert await fetch_ref(backend) == reference(2)
+    assert await fetch_ref(postgres_backend) == reference(2)
 
 
 async def test_what_a_killed_process_was_acknowledged_is_there(
@@ -410,115 +370,3 @@ async def test_a_handle_lives_through_stops_crashes_and_starts_of_the_server(
         error = await raised(latin.setup())
     assert type(error) is Misconfigured
     assert "UTF8" in error.fix
-
-
-# --- wrong places --------------------------------------------------------------------------------
-
-
-async def test_a_schema_of_another_program_is_refused_untouched(
-    postgres_schema_url: str, admin: Any, schema: str
-) -> None:
-    await admin.execute(f"CREATE TABLE {schema}.songs (title text)")
-    async with opened(postgres_schema_url) as backend:
-        error = await raised(backend.setup())
-
-    assert type(error) is Misconfigured
-    assert "schema=" in error.fix
-    tables = await admin.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", schema)
-    assert [table[0] for table in tables] == ["songs"]
-
-
-async def test_a_store_laid_out_by_a_newer_version_is_refused(
-    backend: Backend, postgres_schema_url: str, admin: Any, schema: str
-) -> None:
-    await admin.execute(f"UPDATE {schema}.store_format SET version = 99")
-
-    async with opened(postgres_schema_url) as older:
-        errors = [
-            await raised(older.setup()),
-            await raised(older.fetch_refs([REF])),
-            await raised(older.write([fixed(1)])),
-        ]
-
-    assert [type(error) for error in errors] == [NewerFormat] * 3
-
-
-async def test_a_schema_that_is_not_there_is_created(postgres_url: str, admin: Any, schema: str) -> None:
-    await admin.execute(f"DROP SCHEMA {schema}")
-    async with opened(f"{postgres_url}?schema={schema}") as backend:
-        await backend.setup()
-
-        assert await backend.insert_ref(reference(1))
-
-
-async def test_a_user_without_rights_is_told_which(postgres_url: str, admin: Any, schema: str) -> None:
-    async with opened(f"{postgres_url}?schema={schema}") as owner:
-        await owner.setup()
-    user = f"u_{schema}"
-    await admin.execute(f"CREATE ROLE {user} LOGIN PASSWORD '{PASSWORD}'")
-    try:
-        await admin.execute(f"GRANT USAGE ON SCHEMA {schema} TO {user}")
-        account = urlsplit(postgres_url).netloc.rpartition("@")[0]
-        url = postgres_url.replace(account, f"{user}:{PASSWORD}")
-        async with opened(f"{url}?schema={schema}") as backend:
-            error = await raised(backend.fetch_refs([REF]))
-        assert type(error) is Misconfigured
-        assert "grant" in error.fix
-    finally:
-        await admin.execute(f"DROP OWNED BY {user}")
-        await admin.execute(f"DROP ROLE {user}")
-
-
-async def check_refused(url: str, kind: type[CynosureError], place: str) -> None:
-    """All calls are refused with this error, and none of them tells the password."""
-    async with opened(url) as backend:
-        for call in (backend.setup(), backend.fetch_refs([REF]), backend.write([fixed(1)])):
-            error = await raised(call)
-            assert type(error) is kind
-            assert error.fix
-            assert error.details["place"] == place
-            shown = (
-                "".join(traceback.format_exception(error)) + repr(error) + repr(backend) + str(error.details)
-            )
-            assert PASSWORD not in shown
-
-
-async def test_a_server_that_is_not_there_is_unavailable(processes: Processes) -> None:
-    port = processes.reserve_port()
-
-    await check_refused(
-        f"postgresql://me:{PASSWORD}@127.0.0.1:{port}/db", Unavailable, f"127.0.0.1:{port}/db"
-    )
-
-
-async def test_a_server_that_accepts_and_never_answers_is_unavailable_in_time() -> None:
-    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
-    server = await asyncio.start_server(listen, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-
-    await check_refused(
-        f"postgresql://me:{PASSWORD}@127.0.0.1:{port}/db?connect_timeout_s=0.2",
-        Unavailable,
-        f"127.0.0.1:{port}/db",
-    )
-    server.close()
-
-
-async def test_a_wrong_password_is_misconfigured(postgres_url: str) -> None:
-    parts = urlsplit(postgres_url)
-    url = f"postgresql://{parts.username}:{PASSWORD}@{parts.hostname}:{parts.port}{parts.path}"
-
-    await check_refused(url, Misconfigured, f"{parts.hostname}:{parts.port}{parts.path}")
-
-
-async def test_a_database_that_does_not_exist_is_misconfigured(postgres_url: str) -> None:
-    parts = urlsplit(postgres_url)
-
-    await check_refused(
-        parts._replace(path="/no_such_database").geturl(),
-        Misconfigured,
-        f"{parts.hostname}:{parts.port}/no_such_database",
-    )

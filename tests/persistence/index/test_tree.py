@@ -1,4 +1,6 @@
+import gc
 import random
+import tracemalloc
 from contextlib import suppress
 from pathlib import Path
 
@@ -8,6 +10,8 @@ from hypothesis import strategies as st
 
 from cynosure.common.errors import BadInput, CorruptObject, Damaged, MissingObject, NewerFormat
 from cynosure.persistence.index import Index, IndexLimits, Inner, Leaf, Node, check, encode_key, links
+from cynosure.persistence.index.buffer import EMPTY_BUFFER
+from cynosure.persistence.index.node import EMPTY_LEAF
 from cynosure.persistence.spi import ObjId
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "index"
@@ -296,6 +300,25 @@ async def test_links_name_every_row_and_every_value(rows, tiny) -> None:
 
     assert reached == set(rows.rows) == (await check(rows, index)).node_ids
     assert values == {*model.values(), b"late"}
+
+
+def test_the_weight_is_the_memory_within_a_fifth() -> None:
+    stored = []
+    for number in range(100):
+        changes: Changes = {table(number * 1000 + at): b"%08d" % at for at in range(70)}
+        stored.append(Index(EMPTY_LEAF, EMPTY_BUFFER.apply(changes)).encode())
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        indexes = [Index.decode(bytes(bytearray(data))) for data in stored]
+        assert all(index.buffer.ordered for index in indexes)
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+    assert sum(index.weight_bytes for index in indexes) == pytest.approx(held, rel=0.2)
 
 
 def test_the_embedded_form_is_made_once() -> None:

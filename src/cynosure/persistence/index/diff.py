@@ -55,7 +55,8 @@ async def _buffered(
     before, after = old.buffer.entries, new.buffer.entries
     # Equal on both sides: nothing changed, whatever the trees below them say.
     same = {key: (value, value) for key, value in before.items() if key in after and after[key] == value}
-    keys = [key for key in before.keys() | after.keys() if key not in same]
+    # Sorted, so that the order of requests does not depend on the hashes of this process.
+    keys = sorted(key for key in before.keys() | after.keys() if key not in same)
     old_values, new_values = await old.find_many(loader, keys), await new.find_many(loader, keys)
     return same | dict(zip(keys, zip(old_values, new_values, strict=True), strict=True))
 

@@ -64,7 +64,6 @@ class Troubles:
             (chaos.outage_s, self._outage),
             (chaos.clock_step_s, self._step_clock),
             (chaos.collect_s, self.collect),
-            (3.0 * chaos.collect_s, self.collect),
         )
         tasks = [
             asyncio.ensure_future(self._repeat(every_s, kind, Random(self._rng.random())))

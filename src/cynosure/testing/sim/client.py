@@ -59,8 +59,8 @@ class Client:
         self._history = history
         self._references = REFERENCES[: weather.references]
         self._asked = 0
-        self._known: dict[RefKey, list[ObjId]] = {key: [] for key in REFERENCES}
-        """Heads this client has seen."""
+        self._known: dict[RefKey, list[tuple[ObjId, float]]] = {key: [] for key in REFERENCES}
+        """Heads this client has seen, and when."""
 
     async def run(self) -> None:
         """Do everything this client does."""
@@ -103,9 +103,16 @@ class Client:
         source, target = rng.sample(range(ACCOUNTS), 2)
         return Operation(kind, (f"account-{source}", f"account-{target}", rng.randrange(1, 60)))
 
+    def _draw_known(self, reference: RefKey) -> ObjId:
+        """A head seen before; more often one that is about to leave the history, where mistakes are."""
+        retention_s = self._weather.gc.history_retention.total_seconds()
+        known = self._known[reference]
+        old = [each for each in known if 0.5 * retention_s < self._now_s() - each[1] < 1.2 * retention_s]
+        return self._rng.choice(old if old and self._rng.random() < 0.7 else known)[0]
+
     # --- changes --------------------------------------------------------------------------------
 
-    async def change(self, reference: RefKey, operation: Operation) -> Attempt:
+    async def change(self, reference: RefKey, operation: Operation, *, is_patient: bool = False) -> Attempt:
         """Ask for a change; with an idempotency key, until the outcome is known."""
         self._asked += 1
         number = f"{self.name}-{self._asked}"
@@ -116,7 +123,14 @@ class Client:
         last_s = self._now_s() + self._weather.key_lifetime_s - self._weather.deadline_s - 2 * CLOCK_SLACK_S
         guard = guard if guard != reference else None
         for again in range(_ATTEMPTS):
-            attempt = await self._attempt(f"{number}.{again}", reference, operation, key_hash, guard)
+            hang_up_after_s = None
+            if not is_patient and self._rng.random() < self._weather.chaos.disconnect:
+                hang_up_after_s = self._rng.expovariate(10.0)
+            attempt = await self._attempt(
+                f"{number}.{again}", reference, operation, key_hash, guard, hang_up_after_s
+            )
+            if not is_patient and self._rng.random() < self._weather.chaos.deafness:
+                self._forget(attempt)
             is_open = attempt.outcome in ("unknown", "unavailable") and key_hash
             if not is_open or self._now_s() >= last_s:
                 break
@@ -124,7 +138,13 @@ class Client:
         return attempt
 
     async def _attempt(
-        self, request_id: str, reference: RefKey, operation: Operation, key_hash: str, guard: RefKey | None
+        self,
+        request_id: str,
+        reference: RefKey,
+        operation: Operation,
+        key_hash: str,
+        guard: RefKey | None,
+        hang_up_after_s: float | None,
     ) -> Attempt:
         server = await self._servers.pick()
         attempt = self._invoke(request_id, reference, operation, key_hash, server)
@@ -135,9 +155,7 @@ class Client:
             request_id=request_id,
             key_hash=key_hash,
         )
-        hang_up_after_s = None
-        if self._rng.random() < self._weather.chaos.disconnect:
-            hang_up_after_s = self._rng.expovariate(10.0)
+        if hang_up_after_s is not None:
             self._history.count("hang-ups")
 
         async def commit() -> Any:
@@ -205,18 +223,23 @@ class Client:
                 assert isinstance(answer, Committed)
                 attempt.outcome = "committed"
                 attempt.sequence, attempt.result = answer.sequence, answer.result
-            self._known[attempt.reference].append(answer.commit_id)
+            self._known[attempt.reference].append((answer.commit_id, self._now_s()))
         attempt.ended = self._history.note(
             self.name, "told", attempt.request_id, attempt.outcome, attempt.error, attempt.commit_id
         )
         attempt.ended_s = self._now_s()
         self._history.count(f"requests {attempt.outcome}")
 
+    def _forget(self, attempt: Attempt) -> None:
+        """The answer got lost on its way to the client."""
+        attempt.outcome, attempt.error = "unknown", "AnswerLost"
+        self._history.note(self.name, "was not told", attempt.request_id)
+
     async def restore(self, reference: RefKey) -> None:
         """Make an earlier state current again."""
         if not self._known[reference]:
             return
-        target = self._rng.choice(self._known[reference])
+        target = self._draw_known(reference)
         server = await self._servers.pick()
         self._asked += 1
         request_id = f"{self.name}-{self._asked}.0"
@@ -240,7 +263,8 @@ class Client:
     async def read_head(self, reference: RefKey) -> ObjId | None:
         """Ask for the current state."""
         server = await self._servers.pick()
-        invoked, invoked_s = self._history.note(self.name, "reads", server.name, reference.name), self._now_s()
+        invoked = self._history.note(self.name, "reads", server.name, reference.name)
+        invoked_s = self._now_s()
         try:
             base = await server.call(server.committers[reference].read)
         except (Unavailable, ServerDied):
@@ -253,21 +277,23 @@ class Client:
         self._history.reads.append(HeadRead(reference, server.name, invoked, invoked_s, ended, head))
         self._history.count("reads")
         if head:
-            self._known[reference].append(head)
+            self._known[reference].append((head, self._now_s()))
         return head
 
     async def list_names(self, reference: RefKey) -> None:
         """Read all names of one state page by page, from several servers, within the life of a token."""
-        began_s = self._now_s()
+        until_s = self._now_s() + self._weather.page_life_s
         head = await self.read_head(reference)
         if not head:
             return
-        listing = await self._list(reference, head, lambda: self._now_s() - began_s < self._weather.page_life_s)
+        listing = await self._list(reference, head, lambda: self._now_s() < until_s)
         if listing is not None:
             self._history.listings.append(listing)
             self._history.count("listings")
 
-    async def _list(self, reference: RefKey, commit_id: ObjId, is_fresh: Callable[[], bool]) -> Listing | None:
+    async def _list(
+        self, reference: RefKey, commit_id: ObjId, is_fresh: Callable[[], bool]
+    ) -> Listing | None:
         names: list[str] = []
         balance = 0
         start = b""
@@ -303,7 +329,7 @@ class Client:
         """Keep a state alive beyond the retained history, and read it in the end."""
         if not self._known[reference]:
             return
-        commit_id = self._rng.choice(self._known[reference])
+        commit_id = self._draw_known(reference)
         server = await self._servers.pick()
         store = server.store_of(reference.realm, reference.catalog)
         life_s = 6.0

@@ -138,9 +138,7 @@ def _replay_request(chain: Chain, move: Move, record: CommitRecord, request: Req
             raise BrokenRule("results are those of the order in the chain", text)
     if request.request_id in chain.requests:
         raise BrokenRule("a request is committed once", f"{request.request_id} again in {move.after.head}")
-    landed = Landed(
-        move.at, move.at_s, move.after.head, record.sequence, request.key_hash, result, number
-    )
+    landed = Landed(move.at, move.at_s, move.after.head, record.sequence, request.key_hash, result, number)
     if request.key_hash:
         if request.key_hash in chain.keys:
             raise BrokenRule("a key is committed once", f"{request.request_id} in {move.after.head}")

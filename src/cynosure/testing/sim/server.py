@@ -6,7 +6,6 @@ deliberately broken variant in, to prove that the checker notices.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeVar
@@ -22,6 +21,7 @@ from cynosure.persistence.heads import Heads
 from cynosure.persistence.ids import NODE_LEASE, LeasedIds, NodeLeases, Owner
 from cynosure.persistence.index_nodes import INDEX_NODE
 from cynosure.persistence.objects import TypeRegistry
+from cynosure.persistence.settings import PersistenceSettings
 from cynosure.persistence.spi import (
     REALM_SCOPE,
     SYSTEM_REALM,
@@ -33,6 +33,8 @@ from cynosure.persistence.spi import (
     RefKey,
 )
 from cynosure.persistence.store import Store
+from cynosure.persistence.tasks import TASK, TaskLoop
+from cynosure.testing.sim.chores import ChoreBook, WatchedTasks, chore_task, collection_task
 from cynosure.testing.sim.clock import SimClock
 from cynosure.testing.sim.faults import FaultyBackend, Network
 from cynosure.testing.sim.history import History
@@ -46,7 +48,7 @@ T = TypeVar("T")
 REALM, CATALOG = RealmId("default"), CatalogId("sales")
 REFERENCES = (RefKey(REALM, CATALOG, "main"), RefKey(REALM, CATALOG, "side"))
 INDEXES: Mapping[str, Holds] = {"names": "objects", "ids": "bytes", "locations": "bytes"}
-TYPES = TypeRegistry([COMMIT, INDEX_NODE, PIN, DOOMED, NODE_LEASE, ENTITY, DETAIL])
+TYPES = TypeRegistry([COMMIT, INDEX_NODE, PIN, DOOMED, NODE_LEASE, TASK, ENTITY, DETAIL])
 
 _NODES_IN_USE = 6
 """So few, that node ids are handed from server to server all the time."""
@@ -65,6 +67,7 @@ class Parts:
     committer: type[Committer] = Committer
     collector: type[Collector] = Collector
     leases: type[NodeLeases] = NodeLeases
+    tasks: type[WatchedTasks] = WatchedTasks
 
 
 class _FewNodes(Random):
@@ -80,15 +83,15 @@ class _FewNodes(Random):
 class _NotedIds:
     """An `IdSource` whose ids are written down."""
 
-    def __init__(self, next_id: Callable[[], ObjId], history: History, server: str) -> None:
-        self._next_id = next_id
-        self._history = history
+    def __init__(self, server: "SimServer", history: History) -> None:
         self._server = server
+        self._history = history
 
     def next(self) -> ObjId:
         """See `IdSource`."""
-        obj_id = self._next_id()
-        self._history.note_id(self._server, obj_id)
+        obj_id = self._server.lease._ids.next()
+        self._history.note_id(self._server.name, obj_id)
+        self._server.check_node()
         return obj_id
 
 
@@ -108,6 +111,8 @@ class SimServer:
         weather: Weather,
         history: History,
         parts: Parts,
+        book: ChoreBook,
+        peers: Sequence["SimServer"],
     ) -> None:
         self.name = name
         self.machine = machine
@@ -125,16 +130,18 @@ class SimServer:
         self.backend: Backend = FaultyBackend(network, machine, self.process, _limits(weather), turns)
         self._cache = ObjectCache(weather.cache_bytes, clock)
         self.heads = parts.heads(self.backend, clock, max_staleness_s=weather.staleness_s)
-        leases = parts.leases(
-            self.store_of(SYSTEM_REALM, REALM_SCOPE),
-            clock,
-            _FewNodes(rng.random()),
-            Owner(host=machine, pid=1, started_us=clock.now_us()),
-            lease_s=weather.lease_s,
-            skew_margin_s=weather.lease_margin_s,
-        )
+        self.settings = PersistenceSettings(gc=weather.gc)
+        self._book = book
+        self._peers = peers
+        owner = Owner(host=machine, pid=1, started_us=clock.now_us())
+        system = self.store_of(SYSTEM_REALM, REALM_SCOPE)
+        times = {"lease_s": weather.lease_s, "skew_margin_s": weather.lease_margin_s}
+        leases = parts.leases(system, clock, _FewNodes(rng.random()), owner, **times)
         self.lease = LeasedIds(leases, clock, rng, renew_every_s=weather.renew_s)
-        self.ids = _NotedIds(self.lease._ids.next, history, name)
+        self.ids = _NotedIds(self, history)
+        self._tasks = parts.tasks(system, clock, rng, owner, **times)
+        self._tasks.history, self._tasks.server = history, name
+        self._task_loop = TaskLoop(clock, rng, poll_s=1.0)
         self.committers = {key: self._committer(key) for key in REFERENCES}
 
     def store_of(self, realm: RealmId, catalog: CatalogId) -> Store:
@@ -186,15 +193,32 @@ class SimServer:
             except CynosureError as error:
                 self._history.note(self.name, "cannot start yet", type(error).__name__)
                 await self.clock.sleep(0.5)
+        if self.weather.has_tasks:
+            self._task_loop.register(
+                self._tasks, chore_task(self.name, self._book, self.clock, Random(self.rng.random()))
+            )
+            self._task_loop.register(self._tasks, collection_task(self, self._history))
         self.is_up = True
         self._history.note(self.name, "up", f"node={self.lease.lease.node if self.lease.lease else None}")
 
     async def stop(self) -> None:
         """A clean exit."""
         self.is_up = False
+        await self._task_loop.__aexit__(None, None, None)
         for committer in self.committers.values():
             await committer.close()
         await self.lease.__aexit__(None, None, None)
+
+    def check_node(self) -> None:
+        """Nobody else may hold this server's node id at this instant, unless clocks are wild."""
+        mine = self.lease.lease
+        for peer in self._peers:
+            other = peer.lease.lease
+            if peer is self or peer.process.is_dead or mine is None or other is None:
+                continue
+            is_held = other.deadline_s > self._loop.time()
+            if is_held and other.node == mine.node and not self.weather.has_wild_clock:
+                self._history.breach("one holds a node id", f"{self.name} and {peer.name}: {mine.node}")
 
     def crash(self) -> None:
         """Kill -9. Clients notice a little later."""
@@ -238,11 +262,6 @@ class SimServer:
             return await answer
         finally:
             self._waiting.pop(answer, None)
-
-    async def finish(self) -> None:
-        """Wait until what was cancelled or abandoned has ended."""
-        with suppress(CynosureError):
-            await self.stop()
 
 
 def _limits(weather: Weather) -> Limits:

@@ -52,6 +52,8 @@ class Chaos:
     collect_s: float
     disconnect: float
     """Chance that a client hangs up while its request runs."""
+    deafness: float
+    """Chance that a client does not get the answer to a request that ran to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,8 @@ class Weather:
     row_bytes: int
     fetch_batch: int
     has_turns: bool
+    has_tasks: bool
+    """Whether servers run coordinated tasks. Their rows do not fit into the smallest row limit."""
     cache_bytes: int
     staleness_s: float
     has_wild_clock: bool
@@ -94,7 +98,7 @@ class Weather:
 
 def draw_weather(rng: Random) -> Weather:
     """The weather of one seed."""
-    severity = rng.choice((0.0, 0.3, 1.0, 1.0, 2.5))
+    severity = rng.choice((0.0, 0.2, 0.5, 1.0, 2.5))
     has_wild_clock = rng.random() < 0.1
     faults = Faults(
         delay_s=rng.choice((0.001, 0.005, 0.02, 0.06)),
@@ -111,9 +115,11 @@ def draw_weather(rng: Random) -> Weather:
         partition_s=rng.choice((0.0, 8.0, 20.0)),
         outage_s=rng.choice((0.0, 0.0, 15.0)),
         clock_step_s=rng.choice((0.0, 5.0)),
-        collect_s=rng.choice((2.0, 6.0)),
+        collect_s=rng.choice((3.0, 10.0)),
         disconnect=rng.choice((0.0, 0.05)),
+        deafness=rng.choice((0.0, 0.1)),
     )
+    row_bytes = rng.choice((512, 1 << 20, 1 << 20))
     return Weather(
         servers=rng.choice((1, 2, 2, 3, 3, 5)),
         clients=rng.choice((2, 4, 6)),
@@ -125,7 +131,8 @@ def draw_weather(rng: Random) -> Weather:
         chaos=chaos,
         is_shuffled=rng.random() < 0.5,
         swap_carries_rows=rng.random() < 0.6,
-        row_bytes=rng.choice((512, 1 << 20)),
+        row_bytes=row_bytes,
+        has_tasks=row_bytes > 512,
         fetch_batch=rng.choice((2, 256)),
         has_turns=rng.random() < 0.4,
         cache_bytes=rng.choice((0, 4_000, 1 << 22)),
@@ -148,6 +155,7 @@ def draw_weather(rng: Random) -> Weather:
             grace=timedelta(seconds=8),
             history_retention=timedelta(seconds=20),
             undrop_window=timedelta(seconds=10),
-            rows_per_second=rng.choice((0, 100)),
+            interval=timedelta(seconds=rng.choice((3, 8))),
+            rows_per_second=rng.choice((0, 30, 100)),
         ),
     )

@@ -7,12 +7,14 @@ Must not break: every random number comes from a generator derived from the seed
 
 import asyncio
 import gc
+from dataclasses import replace
 from random import Random
 
 from cynosure.common.errors import CynosureError
 from cynosure.persistence.references import ensure_reference
 from cynosure.testing.sim.chaos import SANE_SKEW_S, Troubles
 from cynosure.testing.sim.checker import check_run
+from cynosure.testing.sim.chores import ChoreBook
 from cynosure.testing.sim.client import Client
 from cynosure.testing.sim.clock import SimClock
 from cynosure.testing.sim.faults import Network
@@ -53,9 +55,7 @@ class World:
     def __init__(self, seed: int, *, parts: Parts, weather: Weather | None = None) -> None:
         self.seed = seed
         self.weather = weather if weather is not None else draw_weather(self.rng("weather"))
-        self.loop = SimLoop(
-            self.rng("loop"), is_shuffled=self.weather.is_shuffled, most_steps=_MOST_STEPS
-        )
+        self.loop = SimLoop(self.rng("loop"), is_shuffled=self.weather.is_shuffled, most_steps=_MOST_STEPS)
         self.history = History(self.loop)
         self._parts = parts
         self.store = watched_store(self.history)
@@ -64,6 +64,7 @@ class World:
             self.loop, self.rng("network"), self.database, self.weather.faults, self.history
         )
         self._turns = Turns(self.loop.time, self.history) if self.weather.has_turns else None
+        self._book = ChoreBook(self.history, self.weather)
         self.servers: list[SimServer] = []
         self.machines: list[Machine] = []
         self._choices = self.rng("choices")
@@ -85,6 +86,8 @@ class World:
             weather=self.weather,
             history=self.history,
             parts=self._parts,
+            book=self._book,
+            peers=self.servers,
         )
         self.servers.append(server)
         return server
@@ -162,13 +165,20 @@ class World:
 
     async def _finish(self) -> None:
         """The last collections, by a fresh server with a true clock; then the verdict."""
+        self.weather = replace(self.weather, has_tasks=False)
         auditor = self.new_server("auditor", "m-auditor", SimClock(self.loop))
         await auditor.process.spawn(auditor.start())
         keeper = Client(
-            "keeper", servers=_Only(auditor), rng=self.rng("keeper"), weather=self.weather, history=self.history
+            "keeper",
+            servers=_Only(auditor),
+            rng=self.rng("keeper"),
+            weather=self.weather,
+            history=self.history,
         )
         for key in REFERENCES[: self.weather.references]:
-            attempt = await keeper.change(key, Operation("transfer", ("account-0", "account-1", 0)))
+            attempt = await keeper.change(
+                key, Operation("transfer", ("account-0", "account-1", 0)), is_patient=True
+            )
             if attempt.outcome != "committed":
                 self.history.breach("a healed store works", f"{attempt.outcome} {attempt.error}")
         # After a wild clock, rows and commits may be dated hours ahead.

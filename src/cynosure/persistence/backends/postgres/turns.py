@@ -44,8 +44,8 @@ class Turn:
         self._is_used = False
         self.is_over = False
         self.is_committed = False
-        self.is_lost = False
-        """The swap ran to its end and lost, so a ROLLBACK leaves the connection as good as new."""
+        self.is_cut_off = False
+        """A statement of it did not run to its end, so the state of the session is anybody's guess."""
 
     @property
     def current(self) -> Reference | None:
@@ -69,9 +69,10 @@ class Turn:
             raise Unavailable("The turn at this reference is over", place=self._place)
         self._is_used = True
         statement, values = to_swap(self._statements, self._current, updated, rows)
+        self.is_cut_off = True
         try:
             if not await self._connection.fetchval(statement, *values):
-                self.is_lost = True
+                self.is_cut_off = False
                 return False
         except DRIVER_ERRORS as error:
             raise translate_read(error, self._place) from error
@@ -81,7 +82,7 @@ class Turn:
             raise translate_write(error, self._place) from error
         if ending != "COMMIT":
             raise Unavailable("The database rolled the change back", place=self._place)
-        self.is_committed = True
+        self.is_committed, self.is_cut_off = True, False
         return True
 
 
@@ -115,8 +116,7 @@ class Turns:
             finally:
                 if turn is not None:
                     turn.is_over = True
-                # Shielded: a cancelled holder must not keep the lock. A turn that was not used, or was cut
-                # off, costs its connection, which is simpler than knowing in what state it was left.
+                # Shielded: a cancelled holder must not keep the lock.
                 await asyncio.shield(self._end(connection, turn))
         finally:
             self._places.release()
@@ -140,14 +140,13 @@ class Turns:
         )
 
     async def _end(self, connection: Connection, turn: Turn | None) -> None:
-        is_sound = turn is not None and turn.is_committed
+        # Losers come again at once; a new connection each would take longer than the whole turn.
+        is_sound = turn is not None and not turn.is_cut_off
         try:
-            if not is_sound and not connection.is_closed():
+            if not (turn and turn.is_committed) and not connection.is_closed():
                 # Also after a COMMIT that was cut off: if it did run, this does nothing.
                 await connection.execute("ROLLBACK")
-                # Losers come again at once; a new connection each would take longer than the whole turn.
-                is_sound = turn is not None and turn.is_lost
         except DRIVER_ERRORS:
-            connection.terminate()
+            is_sound = False
         finally:
             self._sessions.release(connection, is_sound=is_sound)

@@ -1,0 +1,84 @@
+"""Several processes on one reference: one process with 16 writers against four with 4 each.
+
+One operation is one durable update of one of `keys` tables. The processes write at the same time; CPU is
+that of all of them together.
+
+    ./dev bench processes --set databases=postgres --set seconds=4
+
+A maintainer must not break: after every round the chain holds exactly the acknowledged requests.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
+
+from benchmarks import writer_process
+from benchmarks.loaded_store import fresh_url, load_tables, open_store
+from benchmarks.measure import Meter, Options, Round
+from benchmarks.promises import Promise, has, rate, ratio
+from benchmarks.results_file import Result
+from benchmarks.writer_process import WriterProcess
+from benchmarks.writers import check_chain, current_sequence, requests_since
+from cynosure.persistence.lifecycle import Persistence
+
+_seeds = count(1)
+
+
+@asynccontextmanager
+async def open_candidates(options: Options) -> AsyncIterator[Mapping[str, Round]]:
+    databases = options.get("databases", "sqlite,postgres").split(",")
+    writers, seconds = options.get("writers", 16), options.get("seconds", 3.0)
+    total, directory = options.get("keys", 20_000), options.get("directory", "")
+    candidates: dict[str, Round] = {}
+    async with AsyncExitStack() as stack:
+        for database in databases:
+            url = await stack.enter_async_context(fresh_url(database, directory))
+            persistence = await stack.enter_async_context(open_store(url))
+            await load_tables(persistence, total)
+            for processes in (1, 4):
+                started = [
+                    await stack.enter_async_context(
+                        writer_process.start(url, writers=writers // processes, keys=total)
+                    )
+                    for _ in range(processes)
+                ]
+                await asyncio.gather(*(each.ready() for each in started))
+                candidates[_name(database, processes)] = _writing(persistence, started, seconds)
+        yield candidates
+
+
+def _name(database: str, processes: int) -> str:
+    return f"{database}, {processes} process{'es' if processes > 1 else ''}"
+
+
+def _writing(persistence: Persistence, processes: Sequence[WriterProcess], seconds: float) -> Round:
+    async def write(meter: Meter) -> None:
+        sequence = await current_sequence(persistence)
+        for process in processes:
+            meter.watch(process.pid)
+        with meter.measuring():
+            reports = await asyncio.gather(*(process.write(seconds, next(_seeds)) for process in processes))
+        acknowledged = [report.acknowledged for report in reports]
+        meter.count(operations=sum(acknowledged))
+        commits = await current_sequence(persistence) - sequence
+        meter.note("requests per commit", sum(acknowledged) / commits)
+        meter.note("lost per commit", sum(report.lost for report in reports) / commits)
+        meter.note("turns per commit", sum(report.turns for report in reports) / commits)
+        meter.note("p99 ms", max(report.p99_s for report in reports) * 1e3)
+        meter.note("least share", min(acknowledged) * len(acknowledged) / sum(acknowledged))
+        check_chain(in_chain=await requests_since(persistence, sequence), acknowledged=sum(acknowledged))
+
+    return write
+
+
+def promises(result: Result) -> list[Promise]:
+    """The figure of several processes. (A lost update would have ended the run.)"""
+    one, four = _name("postgres", 1), _name("postgres", 4)
+    if not has(result, one, four):
+        return []
+    return [
+        Promise(
+            "postgres: rate of 4 processes × 4 writers over 1 × 16", "≥", 0.4, ratio(result, four, one, rate)
+        )
+    ]
