@@ -7,6 +7,7 @@ import pytest
 
 from cynosure.common.errors import (
     AlreadyExists,
+    BadInput,
     Conflict,
     Contended,
     CorruptObject,
@@ -470,6 +471,58 @@ async def test_a_damaged_leaf_fails_only_the_requests_that_need_it(bench: SmallS
 
     assert isinstance(outcomes[0], CorruptObject)
     assert all(isinstance(outcome, Committed) for outcome in outcomes[1:])
+
+
+async def test_a_wrong_index_name_is_its_own_requests_trouble(bench: SmallStore) -> None:
+    """I2, I7."""
+    committer = bench.committer()
+
+    async def prepare(view: View) -> Prepared[None]:
+        return Prepared(None, {"nonsense": {b"k": b"v"}})
+
+    outcomes = await asyncio.gather(
+        committer.commit(bench.items.add("a")),
+        committer.commit(Request(prepare, "tester", "wrong")),
+        committer.commit(bench.items.add("b")),
+        return_exceptions=True,
+    )
+
+    assert isinstance(outcomes[1], BadInput)
+    assert len(await bench.counts()) == 2
+
+
+async def test_a_key_that_cannot_be_stored_is_its_own_requests_trouble(bench: SmallStore) -> None:
+    """I2, I7."""
+    committer = bench.committer()
+
+    async def prepare(view: View) -> Prepared[None]:
+        return Prepared(None, {"names": {b"with\x00nul": b"v"}})
+
+    outcomes = await asyncio.gather(
+        committer.commit(bench.items.add("a")),
+        committer.commit(Request(prepare, "tester", "wrong")),
+        committer.commit(bench.items.add("b")),
+        return_exceptions=True,
+    )
+
+    assert isinstance(outcomes[1], BadInput)
+    assert len(await bench.counts()) == 2
+
+
+async def test_a_defect_in_the_loop_is_told_as_unknown_and_the_loop_goes_on(bench: SmallStore) -> None:
+    """I1."""
+    committer = bench.committer()
+
+    async def defect(_e: Reference, _u: Reference, _a: Callable[[], Awaitable[bool]]) -> bool:
+        raise ZeroDivisionError
+
+    bench.backend.rule = defect
+    with pytest.raises(OutcomeUnknown, match="defect"):
+        await committer.commit(bench.items.add("t"))
+
+    bench.backend.rule = None
+    await committer.commit(bench.items.add("t"))
+    assert await bench.counts() == {key_of("t"): 1}
 
 
 # --- idempotency keys ---------------------------------------------------------------------------

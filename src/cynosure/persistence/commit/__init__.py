@@ -5,7 +5,8 @@ it may ask of a state), `build.py` (a commit object out of a draft), `outcome.py
 """
 
 from cynosure.persistence.commit.build import CommitLimits
-from cynosure.persistence.commit.committer import Base, Committer, Counters
+from cynosure.persistence.commit.committer import Committer
+from cynosure.persistence.commit.entry import Base, Counters
 from cynosure.persistence.commit.records import (
     COMMIT,
     Change,

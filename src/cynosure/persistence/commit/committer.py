@@ -17,98 +17,36 @@ Must not break:
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from random import Random
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from cynosure.common.clock import Clock
-from cynosure.common.errors import Contended, CynosureError, OutcomeUnknown, Unavailable
+from cynosure.common.errors import BadInput, CynosureError, OutcomeUnknown, Unavailable
 from cynosure.common.retry import Backoff
+from cynosure.common.telemetry.logs import ERROR, Log
 from cynosure.persistence import metrics
 from cynosure.persistence.commit.build import Built, CommitLimits, build_commit
+from cynosure.persistence.commit.entry import Base, Counters, Entry, Group
 from cynosure.persistence.commit.outcome import settle_swap
 from cynosure.persistence.commit.recent_keys import find_key
 from cynosure.persistence.commit.records import COMMIT, Holds
-from cynosure.persistence.commit.request import AlreadyCommitted, Committed, Prepared, Request
-from cynosure.persistence.commit.view import Draft, Reads, Standing, State, Tracked, View
+from cynosure.persistence.commit.request import AlreadyCommitted, Committed, Request
+from cynosure.persistence.commit.view import Draft, Standing, State, Tracked, View
 from cynosure.persistence.heads import Heads, missing_reference
 from cynosure.persistence.ids import IdSource
 from cynosure.persistence.spi import HeldRef, ObjId, Reference, RefKey, Row
-from cynosure.persistence.store import Encoded, Store
+from cynosure.persistence.store import Store
 
 R = TypeVar("R")
+_log = Log(__name__)
 
 _TURNS_AFTER_LOSS = 64
 """After a lost race, how many groups take turns with other processes (`Backend.hold_ref`)."""
 _WINS_WITHOUT_TURN = 32
 """After so many groups that won without a turn, one asks for it all the same. A turn stops only those who
 ask, so a process that is always first, from its own last commit, would starve those who do."""
-
-
-@dataclass(slots=True)
-class Counters:
-    """What the committers of one `Persistence` have seen, for status and tests (`metrics.py` counts too)."""
-
-    commits: int = 0
-    requests: int = 0
-    lost: int = 0
-    unknown: int = 0
-    prepared_again: int = 0
-    turns: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Base:
-    """A reference as read, and the state at its head."""
-
-    ref: Reference
-    state: State
-
-    def is_newer_than(self, other: "Base") -> bool:
-        """Generation first: a disaster reset moves to an older sequence under a newer generation."""
-        return (self.ref.generation, self.state.commit.record.sequence) > (
-            other.ref.generation,
-            other.state.commit.record.sequence,
-        )
-
-
-@dataclass(slots=True, eq=False)
-class _Entry:
-    """A request on its way."""
-
-    request: Request[Any]
-    backoff: Backoff
-    future: asyncio.Future[Committed[Any] | AlreadyCommitted]
-    base: Base
-    prepared: Prepared[Any] | None = None
-    reads: Reads = field(default_factory=lambda: Reads(points={}, ranges=[]))
-    objects: list[Encoded] = field(default_factory=list)
-    prepared_on: ObjId | None = None
-    """The commit it was prepared on; `None` when that was a draft."""
-    is_abandoned: bool = False
-    attempts: int = 0
-
-
-@dataclass(slots=True)
-class _Group:
-    """What one turn will commit, and what it will say to those it does not."""
-
-    draft: Draft
-    accepted: list[_Entry] = field(default_factory=list)
-    refused: list[tuple[_Entry, CynosureError]] = field(default_factory=list)
-    unchanged: list[_Entry] = field(default_factory=list)
-    repeated: list[tuple[_Entry, _Entry]] = field(default_factory=list)
-    """A request whose key another request of this group has, and that other request."""
-
-    def entries(self) -> list[_Entry]:
-        return [
-            *self.accepted,
-            *(entry for entry, _ in self.refused),
-            *self.unchanged,
-            *(entry for entry, _ in self.repeated),
-        ]
 
 
 class Committer:
@@ -137,7 +75,9 @@ class Committer:
         self._rng = rng
         self._limits = limits
         self._counters = counters
-        self._queue: deque[_Entry] = deque()
+        self._queue: deque[Entry] = deque()
+        self._in_hand: list[Entry] = []
+        """Taken from the queue and not answered yet."""
         self._worker: asyncio.Task[None] | None = None
         self._preparing: set[asyncio.Task[None]] = set()
         self._base: Base | None = None
@@ -161,7 +101,7 @@ class Committer:
         """
         backoff = Backoff(self._clock, self._rng, deadline_s=self._limits.deadline_s)
         base = await self.read()
-        entry = _Entry(request, backoff, asyncio.get_running_loop().create_future(), base)
+        entry = Entry(request, backoff, asyncio.get_running_loop().create_future(), base)
         found = await self._find_key(entry, base.state)
         if found is not None:
             return AlreadyCommitted(found)
@@ -186,7 +126,7 @@ class Committer:
 
     # --- prepare --------------------------------------------------------------------------------
 
-    async def _prepare(self, entry: _Entry, view: View, prepared_on: ObjId | None, base: Base) -> None:
+    async def _prepare(self, entry: Entry, view: View, prepared_on: ObjId | None, base: Base) -> None:
         entry.attempts += 1
         if entry.attempts > 1:
             self._counters.prepared_again += 1
@@ -194,32 +134,33 @@ class Committer:
         entry.prepared = None
         tracked = Tracked(view)
         prepared = await entry.request.prepare(tracked)
+        _check_indexes(prepared.changes, self._indexes)
         objects = [self.store.encode(new) for new in prepared.objects]
         if objects and not self._backend.limits.swap_carries_rows:
             await self._backend.write([row for each in objects for row in each.rows])
         entry.base, entry.prepared, entry.prepared_on = base, prepared, prepared_on
         entry.reads, entry.objects = tracked.reads, objects
 
-    async def _prepare_again(self, entry: _Entry) -> None:
+    async def _prepare_again(self, entry: Entry) -> None:
         """Outside the group, on a fresh head; then back into the queue."""
         try:
             base = await self.read()
             found = await self._find_key(entry, base.state)
             if found is not None:
-                self._answer(entry, AlreadyCommitted(found))
+                entry.answer(AlreadyCommitted(found))
                 return
             await self._prepare(entry, base.state, base.state.commit_id, base)
         except Exception as error:  # Also a bug in the caller's own code is the caller's answer.
-            self._refuse(entry, error)
+            entry.refuse(error)
         else:
             self._enqueue(entry)
 
-    def _send_back(self, entry: _Entry) -> None:
+    def _send_back(self, entry: Entry) -> None:
         task = asyncio.create_task(self._prepare_again(entry))
         self._preparing.add(task)
         task.add_done_callback(self._preparing.discard)
 
-    def _enqueue(self, entry: _Entry) -> None:
+    def _enqueue(self, entry: Entry) -> None:
         self._queue.append(entry)
         if self._worker is None:
             self._worker = asyncio.create_task(self._work())
@@ -229,10 +170,25 @@ class Committer:
     async def _work(self) -> None:
         try:
             while self._queue:
-                await self._turn()
+                try:
+                    await self._turn()
+                except Exception as error:
+                    self._break_off(error)
         finally:
             # Set before anyone else runs, so that the next entry starts a new worker.
             self._worker = None
+
+    def _break_off(self, defect: Exception) -> None:
+        """A defect of ours. Whoever waits must hear of it, and not that nothing was applied."""
+        _log.event("commit.broken_off", level=ERROR, error=defect, with_traceback=True, ref=self.key.name)
+        unknown = OutcomeUnknown(
+            "A defect interrupted this commit",
+            fix="Read the state again before you repeat the request, and report the log.",
+            reference=self.key.name,
+        )
+        unknown.__cause__ = defect
+        self._answer_all(self._in_hand, unknown)
+        self._is_behind = True
 
     async def _turn(self) -> None:
         try:
@@ -265,7 +221,7 @@ class Committer:
         return held
 
     async def _commit_group(self, held: HeldRef | None) -> None:
-        entries = self._take()
+        entries = self._in_hand = self._take()
         if not entries:
             return
         try:
@@ -274,12 +230,12 @@ class Committer:
         except CynosureError as error:
             self._answer_all(entries, error)
             return
-        group = _Group(Draft(base.state))
+        group = Group(Draft(base.state))
         for entry in entries:
             try:
                 await self._admit(group, entry, base, is_turn=held is not None)
             except CynosureError as error:
-                self._refuse(entry, error)
+                entry.refuse(error)
         if not group.accepted:
             self._base = base
             self._answer_unchanged(group, base)
@@ -305,7 +261,7 @@ class Committer:
             return
         await self._swap(group, base, built, rows, held)
 
-    def _refuse_late(self, group: _Group) -> bool:
+    def _refuse_late(self, group: Group) -> bool:
         """Whether a deadline passed since the entries were taken; then the others are queued again.
 
         Order: right before the swap. Reading, preparing and building may take long, and a process may be
@@ -313,15 +269,15 @@ class Committer:
         """
         late = [entry for entry in group.accepted if not entry.backoff.remaining_s]
         for entry in late:
-            self._refuse(entry, _contended(self.key, entry))
+            entry.refuse(entry.contended(self.key))
         if late:
             self._queue_again(group, [entry for entry in group.entries() if entry not in late])
         return bool(late)
 
-    def _take(self) -> list[_Entry]:
+    def _take(self) -> list[Entry]:
         most = 1 if self._alone_for else self._limits.group_requests
         self._alone_for = max(0, self._alone_for - 1)
-        entries: list[_Entry] = []
+        entries: list[Entry] = []
         rows_bytes = 0
         while self._queue and len(entries) < most and rows_bytes < self._limits.group_bytes:
             if entries and (self._queue[0].request.is_exclusive or entries[0].request.is_exclusive):
@@ -330,13 +286,13 @@ class Committer:
             if entry.is_abandoned or entry.future.done():
                 continue
             if not entry.backoff.remaining_s:
-                self._refuse(entry, _contended(self.key, entry))
+                entry.refuse(entry.contended(self.key))
                 continue
             rows_bytes += sum(each.payload_bytes for each in entry.objects)
             entries.append(entry)
         return entries
 
-    async def _newest_base(self, entries: list[_Entry], held: HeldRef | None) -> Base:
+    async def _newest_base(self, entries: list[Entry], held: HeldRef | None) -> Base:
         if held is not None:
             if held.current is None:
                 raise missing_reference(self.key)
@@ -358,21 +314,22 @@ class Committer:
         assert base is not None  # noqa: S101 - every entry has one, and there is an entry
         return base
 
-    async def _with_current_guards(self, entries: list[_Entry]) -> list[_Entry]:
+    async def _with_current_guards(self, entries: list[Entry]) -> list[Entry]:
         keys = {key for entry in entries if entry.prepared for key in entry.prepared.guards}
         if not keys:
             return entries
-        heads = {ref.key: ref.head for ref in await self._heads.load_many(sorted(keys))}
-        current: list[_Entry] = []
+        found = await asyncio.gather(*(self._heads.find(key) for key in sorted(keys)))
+        heads = {ref.key: ref.head for ref in found if ref is not None}
+        current: list[Entry] = []
         for entry in entries:
             guards = entry.prepared.guards if entry.prepared else {}
-            if all(heads[key] == head for key, head in guards.items()):
+            if all(heads.get(key) == head for key, head in guards.items()):
                 current.append(entry)
             else:
                 self._send_back(entry)
         return current
 
-    async def _admit(self, group: _Group, entry: _Entry, base: Base, *, is_turn: bool) -> None:
+    async def _admit(self, group: Group, entry: Entry, base: Base, *, is_turn: bool) -> None:
         if await self._is_repeated(group, entry, base):
             return
         is_usable = entry.prepared is not None and entry.base.ref.generation == base.ref.generation
@@ -381,7 +338,7 @@ class Committer:
         if is_usable:
             standing = await group.draft.standing(entry.reads, entry.prepared_on)
             if standing is Standing.HOLDS:
-                self._accept(group, entry)
+                group.accept(entry)
                 return
         else:
             standing = Standing.STALE
@@ -400,13 +357,13 @@ class Committer:
             return
         error = task.exception()
         if error is None:
-            self._accept(group, entry)
+            group.accept(entry)
         elif isinstance(error, CynosureError):
             group.refused.append((entry, error))
         else:
-            self._refuse(entry, error)
+            entry.refuse(error)
 
-    def _finish_outside(self, entry: _Entry, task: asyncio.Task[None]) -> None:
+    def _finish_outside(self, entry: Entry, task: asyncio.Task[None]) -> None:
         async def follow() -> None:
             await asyncio.wait({task})
             error = task.exception()
@@ -420,15 +377,7 @@ class Committer:
         self._preparing.add(follower)
         follower.add_done_callback(self._preparing.discard)
 
-    def _accept(self, group: _Group, entry: _Entry) -> None:
-        assert entry.prepared is not None  # noqa: S101 - only prepared entries are accepted
-        if any(entry.prepared.changes.values()):
-            group.draft.add(entry.prepared.changes, entry.prepared.objects)
-            group.accepted.append(entry)
-        else:
-            group.unchanged.append(entry)
-
-    async def _is_repeated(self, group: _Group, entry: _Entry, base: Base) -> bool:
+    async def _is_repeated(self, group: Group, entry: Entry, base: Base) -> bool:
         if not entry.request.key_hash:
             return False
         for other in group.accepted:
@@ -438,29 +387,29 @@ class Committer:
         if entry.base.state.commit_id != base.state.commit_id:
             found = await self._find_key(entry, base.state)
             if found is not None:
-                self._answer(entry, AlreadyCommitted(found))
+                entry.answer(AlreadyCommitted(found))
                 return True
         return False
 
-    async def _find_key(self, entry: _Entry, state: State) -> ObjId | None:
+    async def _find_key(self, entry: Entry, state: State) -> ObjId | None:
         if not entry.request.key_hash:
             return None
         since_us = self._clock.now_us() - int(self._limits.key_lifetime_s * 1_000_000)
         return await find_key(state.commit, state.nodes, entry.request.key_hash, since_us=since_us)
 
-    def _cannot_build(self, group: _Group, error: CynosureError) -> None:
+    def _cannot_build(self, group: Group, error: CynosureError) -> None:
         if len(group.accepted) == 1:
-            self._refuse(group.accepted[0], error)
-            self._return_to_queue([entry for entry in group.entries() if entry is not group.accepted[0]])
+            group.accepted[0].refuse(error)
+            self._queue_again(group, group.entries()[1:])
         else:
             # Whose key led into the damage is not known: let each find out alone.
             self._alone_for = len(group.entries())
-            self._return_to_queue(group.entries())
+            self._queue_again(group, group.entries())
 
     # --- swap and answers -----------------------------------------------------------------------
 
     async def _swap(
-        self, group: _Group, base: Base, built: Built, rows: list[Row], held: HeldRef | None
+        self, group: Group, base: Base, built: Built, rows: list[Row], held: HeldRef | None
     ) -> None:
         try:
             if held is not None:
@@ -481,7 +430,7 @@ class Committer:
         else:
             self._lost(group)
 
-    async def _settle_unknown(self, group: _Group, base: Base, built: Built, rows: list[Row]) -> None:
+    async def _settle_unknown(self, group: Group, base: Base, built: Built, rows: list[Row]) -> None:
         backoff = max((entry.backoff for entry in group.accepted), key=lambda each: each.remaining_s)
         try:
             won = await settle_swap(
@@ -503,7 +452,7 @@ class Committer:
         else:
             self._lost(group)
 
-    def _won(self, group: _Group, built: Built, *, is_head: bool = True) -> None:
+    def _won(self, group: Group, built: Built, *, is_head: bool = True) -> None:
         self._counters.commits += 1
         metrics.COMMITS.inc()
         self._counters.requests += len(group.accepted)
@@ -519,59 +468,43 @@ class Committer:
             self._heads.observe(built.ref)
         for entry in [*group.accepted, *group.unchanged]:
             assert entry.prepared is not None  # noqa: S101
-            self._answer(entry, Committed(entry.prepared.result, built.ref.head, sequence))
+            entry.answer(Committed(entry.prepared.result, built.ref.head, sequence))
         for entry, error in group.refused:
-            self._refuse(entry, error)
+            entry.refuse(error)
         for entry, _ in group.repeated:
-            self._answer(entry, AlreadyCommitted(built.ref.head))
+            entry.answer(AlreadyCommitted(built.ref.head))
 
-    def _lost(self, group: _Group) -> None:
+    def _lost(self, group: Group) -> None:
         self._counters.lost += 1
         metrics.LOST_SWAPS.inc()
         self._turns_wanted = _TURNS_AFTER_LOSS
         self._is_behind = True
         self._queue_again(group, group.entries())
 
-    def _queue_again(self, group: _Group, entries: list[_Entry]) -> None:
+    def _queue_again(self, group: Group, entries: list[Entry]) -> None:
         """The group's draft did not come to be."""
         for entry, _ in group.refused:
             entry.prepared = None  # It was told so on that draft.
-        self._return_to_queue(entries)
-
-    def _return_to_queue(self, entries: list[_Entry]) -> None:
         self._queue.extendleft(reversed(entries))
 
-    def _answer_unchanged(self, group: _Group, base: Base) -> None:
+    def _answer_unchanged(self, group: Group, base: Base) -> None:
         record = base.state.commit.record
         for entry in group.unchanged:
             assert entry.prepared is not None  # noqa: S101
-            self._answer(entry, Committed(entry.prepared.result, base.state.commit_id, record.sequence))
+            entry.answer(Committed(entry.prepared.result, base.state.commit_id, record.sequence))
         for entry, error in group.refused:
-            self._refuse(entry, error)
+            entry.refuse(error)
 
-    def _answer_all(self, entries: list[_Entry], error: CynosureError) -> None:
+    def _answer_all(self, entries: list[Entry], error: CynosureError) -> None:
         for entry in entries:
-            self._refuse(entry, error)
-
-    def _answer(self, entry: _Entry, outcome: Committed[Any] | AlreadyCommitted) -> None:
-        if not entry.future.done():
-            entry.future.set_result(outcome)
-
-    def _refuse(self, entry: _Entry, error: BaseException) -> None:
-        if not entry.future.done():
-            entry.future.set_exception(error)
-            if entry.is_abandoned:
-                entry.future.exception()  # Nobody listens any more; that is not worth a warning.
+            entry.refuse(error)
 
     async def _base_of(self, ref: Reference) -> Base:
         return Base(ref, await State.load(self.store, ref.head))
 
 
-def _contended(key: RefKey, entry: _Entry) -> Contended:
-    return Contended(
-        "Other writers kept this change from being committed until its deadline",
-        fix="Try again; if it keeps happening, send fewer concurrent writers to one catalog.",
-        reference=key.name,
-        attempts=entry.attempts,
-        waited_s=round(entry.backoff.waited_s, 3),
-    )
+def _check_indexes(changed: Iterable[str], known: Mapping[str, Holds]) -> None:
+    # Found out here, a wrong name is its own request's trouble; when building, it would be the group's.
+    for name in changed:
+        if name not in known:
+            raise BadInput("No such index", field="changes", fix=f"Use one of {sorted(known)}.", index=name)

@@ -7,8 +7,6 @@ Must not break: a rule here says what users rely on, not what the code happens t
 shows for each rule a broken variant of production code that it catches.
 """
 
-from datetime import timedelta
-
 from cynosure.persistence.backends.memory import MemoryStore
 from cynosure.persistence.commit.records import NO_COMMIT
 from cynosure.persistence.spi import RefKey
@@ -23,7 +21,9 @@ from cynosure.testing.sim.weather import CLOCK_SLACK_S, Weather
 _BALANCE = ACCOUNTS * OPENING_BALANCE
 
 
-async def check_run(history: History, store: MemoryStore, auditor: SimServer, weather: Weather) -> None:
+async def check_run(
+    history: History, store: MemoryStore, auditor: SimServer, weather: Weather, *, last_collection_us: int
+) -> None:
     """Raise `BrokenRule` for the first rule that does not hold."""
     chains = {key: replay(history.moves[key]) for key in REFERENCES}
     judge = _Judge(history, chains, weather)
@@ -34,7 +34,7 @@ async def check_run(history: History, store: MemoryStore, auditor: SimServer, we
     judge.check_states()
     for key, chain in chains.items():
         await check_final_state(store, key, chain, auditor)
-    check_rows(store, since_us=auditor.clock.now_us() - weather.gc.grace // timedelta(microseconds=1))
+    check_rows(store, since_us=last_collection_us)
 
 
 class _Judge:

@@ -102,7 +102,7 @@ def chore_task(server: str, book: ChoreBook, clock: Clock, rng: Random) -> Task:
         book.end()
         return "done"
 
-    return Task(name=CHORE, every_s=2.0, run=run, retry=Retry(first_s=1.0, max_s=3.0))
+    return Task(name=CHORE, every_s=6.0, run=run, retry=Retry(first_s=1.0, max_s=3.0))
 
 
 def collection_task(server: "SimServer", history: History) -> Task:

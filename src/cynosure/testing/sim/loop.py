@@ -17,9 +17,10 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextvars import Context, ContextVar, copy_context
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 _CLOSE_ATTEMPTS = 100
 
@@ -134,7 +135,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return self._now_s
 
     def call_soon(
-        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
         """See asyncio."""
         context = copy_context() if context is None else context
@@ -143,7 +144,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return handle
 
     def call_at(
-        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
         """See asyncio."""
         context = copy_context() if context is None else context
@@ -258,10 +259,10 @@ class SimLoop(asyncio.BaseEventLoop):
         for process in self._processes:
             process.ready.clear()
             for task in process.pending_tasks():
-                task._log_destroy_pending = False
+                setattr(task, "_log_destroy_pending", False)  # noqa: B010 - not in the type stubs
                 coroutine = task.get_coro()
                 for _ in range(_CLOSE_ATTEMPTS):
                     # An error means that its cleanup awaits something: go on until it has no more of it.
                     with contextlib.suppress(Exception, asyncio.CancelledError, GeneratorExit):
-                        coroutine.close()  # type: ignore[union-attr]
+                        coroutine.close()
                         break

@@ -123,8 +123,10 @@ class World:
             for number in range(self.weather.clients)
         ]
         for key in REFERENCES[: self.weather.references]:
-            while (await clients[0].change(key, Operation("open"))).outcome not in ("committed", "already"):
-                await asyncio.sleep(0.5)
+            is_open = False
+            while not is_open:
+                attempt = await clients[0].change(key, Operation("open"), is_patient=True)
+                is_open = attempt.outcome in ("committed", "already")
         troubles = Troubles(
             list(self.machines),
             pick=self.pick,
@@ -145,12 +147,10 @@ class World:
         for machine in self.machines:
             if machine.server.process.is_dead:
                 machine.restart()
-        # Longer than any message is late, any deadline and any lease.
+        # Longer than any message is late, any deadline and any lease; every server is up by then.
         await asyncio.sleep(40.0)
         for machine in self.machines:
             server = machine.server
-            while not server.is_up:
-                await asyncio.sleep(0.1)
             await server.call(server.stop)
             left = server.process.pending_tasks()
             if left:
@@ -184,11 +184,12 @@ class World:
         # After a wild clock, rows and commits may be dated hours ahead.
         await asyncio.sleep(9000.0 if self.weather.has_wild_clock else 60.0)
         for _ in range(2):
+            began_us = auditor.clock.now_us()
             try:
                 await auditor.call(auditor.collector().run)
             except CynosureError as error:
                 self.history.breach("a healed store works", f"collection: {error}")
-        await check_run(self.history, self.store, auditor, self.weather)
+        await check_run(self.history, self.store, auditor, self.weather, last_collection_us=began_us)
         await auditor.call(auditor.stop)
 
 
