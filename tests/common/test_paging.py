@@ -41,6 +41,7 @@ def test_a_token_opens_to_its_payload_in_its_scope(scope, payload):
 
 @given(scope=st.text(), other=st.text(), payload=st.binary(max_size=50))
 def test_a_token_does_not_open_in_another_scope(scope, other, payload):
+    """I13."""
     if scope != other:
         with pytest.raises(BadPageToken):
             make().open(other, make().seal(scope, payload))
@@ -84,6 +85,7 @@ def test_every_truncation_is_refused():
 
 
 def test_every_changed_character_is_refused():
+    """I13."""
     token = make().seal("tables", b"some payload!")
     rng = random.Random(3)
 
@@ -111,6 +113,7 @@ def test_the_expiry_cannot_be_moved():
 
 
 def test_a_token_expires_exactly_at_its_life_and_says_what_to_do():
+    """I13."""
     clock = FixedClock()
     tokens = make(clock=clock)
     token = tokens.seal("tables", b"x")

@@ -26,6 +26,7 @@ SECRET = Secret("hunter2")
     ],
 )
 def test_no_way_of_printing_shows_a_secret(shown):
+    """I21."""
     assert "***" in shown
     assert "hunter2" not in shown
 
@@ -50,6 +51,7 @@ class Holder(msgspec.Struct):
     ],
 )
 def test_nothing_encodes_a_secret(encode):
+    """I21."""
     with pytest.raises(TypeError):
         encode(SECRET)
 

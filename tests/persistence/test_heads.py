@@ -83,6 +83,7 @@ async def test_readers_that_arrive_together_share_one_read(heads: Heads, backend
 async def test_a_reader_that_arrives_during_a_read_gets_a_later_one(
     heads: Heads, backend: HeldBackend
 ) -> None:
+    """I12."""
     early = await arrive(heads)
     backend.move(2)  # acknowledged to its writer before the late reader arrives
 
@@ -218,6 +219,7 @@ async def test_a_missing_reference_is_none_for_find_and_named_by_load(
 
 
 async def test_by_default_nothing_is_served_from_memory(heads: Heads, backend: HeldBackend) -> None:
+    """I12."""
     heads.observe(ref(1))
     reader = await arrive(heads)
     backend.release(0)

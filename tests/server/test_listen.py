@@ -29,6 +29,7 @@ def test_a_port_in_use_an_unknown_host_and_a_foreign_address_are_told_apart() ->
 
 
 def test_an_operator_socket_is_private_and_gone_afterwards(tmp_path: Path) -> None:
+    """I22."""
     path = tmp_path / "operator.sock"
 
     with listen_operator(path):

@@ -59,7 +59,11 @@ def test_settings_print_no_password(tmp_path):
         ("gc.grace = '59m'", "persistence.page_token_life", "persistence.gc.grace"),
         ("head_staleness = '4h'", "persistence.head_staleness", "persistence.gc.grace"),
         ("gc.undrop_window = '31d'", "persistence.gc.undrop_window", "persistence.gc.history_retention"),
-        ("node_lease.renewal = '10m'", "2 * persistence.node_lease.renewal", "persistence.node_lease.duration"),
+        (
+            "node_lease.renewal = '10m'",
+            "2 * persistence.node_lease.renewal",
+            "persistence.node_lease.duration",
+        ),
         (
             "idempotency_lifetime = '30d'",
             "persistence.idempotency_lifetime + persistence.idempotency_buffer",

@@ -29,6 +29,7 @@ async def test_up_says_where_things_are_restarts_what_crashed_and_stops_it_all(
 
 
 async def test_when_up_is_killed_its_services_end_and_it_can_be_started_again_at_once(serve, http) -> None:
+    """I23."""
     served = await serve(**UP)
     (catalog,) = map(psutil.Process, served.children())
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from cynosure.api.operator import OperatorCommand
-from cynosure.common.errors import BadInput, Conflict
+from cynosure.common.errors import BadInput, Conflict, CynosureError
 from cynosure.common.progress import Progress, Report
 from cynosure.persistence.commit import Committed, Committer, State
 from cynosure.persistence.gc.collect import GcProgress
@@ -23,7 +23,7 @@ from cynosure.persistence.history.compare import compare
 from cynosure.persistence.history.log import state_at_commit, state_at_time, walk_log
 from cynosure.persistence.history.reset import reset_to_recent
 from cynosure.persistence.history.restore import restore
-from cynosure.persistence.index import decode_key
+from cynosure.persistence.index import decode_id_key, decode_key
 from cynosure.persistence.lifecycle import Persistence
 from cynosure.persistence.maintenance import describe, gc_task
 from cynosure.persistence.objects import ObjRef
@@ -332,10 +332,15 @@ def _time(time_us: int) -> str:
 
 
 def _name(key: bytes) -> str:
-    try:
-        return "/".join(decode_key(key))
-    except (ValueError, BadInput):
-        return key.hex()
+    """A key or value for people: a name, an id, or else its bytes."""
+    for decode in (lambda: "/".join(decode_key(key)), lambda: str(decode_id_key(key))):
+        try:
+            text = decode()
+        except CynosureError:
+            continue
+        if text.isprintable():
+            return text
+    return key.hex()
 
 
 def _value(value: bytes | None, holds: str) -> str | None:

@@ -99,6 +99,7 @@ class Options(msgspec.Struct):
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_a_secret_is_masked_at_any_depth(start, log_format):
+    """I21."""
     stream = start(log_format=log_format)
     secret = Secret("hunter2")
 

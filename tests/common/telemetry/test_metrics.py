@@ -93,6 +93,7 @@ def samples(text):
 
 
 def test_numbers_are_right_over_workers_deaths_and_restarts(directory, start_worker):
+    """I24."""
     a, b = start_worker("0"), start_worker("1")
     for worker, size in ((a, 5), (b, 7)):
         worker.tell("commit", size)

@@ -273,7 +273,7 @@ class Inhabitant:
 async def test_no_id_twice_and_no_two_holders_whatever_happens(
     make_world: Any, settle: Any, seed: int
 ) -> None:
-    """Three node ids, four processes. Odd seeds: clocks too wrong to prevent two holders."""
+    """I14, I15. Three node ids, four processes. Odd seeds: clocks too wrong to prevent two holders."""
     world = await make_world(seed)
     rng = world.rng
     is_sane = seed % 2 == 0

@@ -186,6 +186,7 @@ async def test_a_lease_whose_row_is_gone_is_lost(make_world: Any) -> None:
 
 
 async def test_when_all_1024_are_leased_the_error_names_the_soonest_and_the_way_out(make_world: Any) -> None:
+    """I14."""
     world = await make_world()
     await lease_all_but(world, {77}, until_us=world.clock.now_us() + 3600 * SECOND_US)
     await lease_all_but(world, set(range(NODES)) - {77}, until_us=world.clock.now_us() + 30 * SECOND_US)

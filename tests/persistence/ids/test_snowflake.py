@@ -262,7 +262,7 @@ def test_a_new_node_id_does_not_make_ids_go_back() -> None:
 @settings(max_examples=30)
 @given(seed=st.integers(0, 1 << 30))
 def test_ids_are_unique_and_increasing_under_clock_steps_and_lease_changes(seed: int) -> None:
-    """Every node id's timestamps are handed from holder to holder; the model knows what each may use."""
+    """I14. Every node id's timestamps are handed from holder to holder; the model knows what each may use."""
     rng = random.Random(seed)
     clock = StillClock()
     ids = SnowflakeIds(clock)

@@ -63,6 +63,7 @@ async def test_a_dead_process_task_is_taken_over_with_progress_and_the_next_atte
 
 
 async def test_a_holder_paused_past_its_lease_is_cancelled_and_fenced(make_world: Any) -> None:
+    """I15."""
     world = await make_world()
     slow, heir = world.process("slow"), world.process("heir")
     gate = Gate()
@@ -291,7 +292,7 @@ async def test_a_claim_that_cannot_reach_the_database_runs_nothing(make_world: A
 
 @pytest.mark.parametrize("seed", range(8))
 async def test_no_two_instances_run_at_the_same_time_whatever_happens(make_world: Any, seed: int) -> None:
-    """Servers come, go, are stopped, crash and lose answers; clocks differ by less than the margin."""
+    """I15. Servers come, go, are stopped, crash and lose answers; clocks differ by less than the margin."""
     world = await make_world(seed)
     rng = random.Random(seed)
     at_work: dict[str, TaskRun] = {}
