@@ -41,7 +41,10 @@ def _commit_parts(commit: Commit) -> Any:
 
 
 def _node_parts(node: Any) -> Any:
-    return (node.level, list(node.items()) if node.level == 0 else (list(node.separators), list(node.children)))
+    return (
+        node.level,
+        list(node.items()) if node.level == 0 else (list(node.separators), list(node.children)),
+    )
 
 
 _COMMIT = Commit(
@@ -89,7 +92,7 @@ _TASK = succeeded(
 GOLDEN = {
     "commit": Golden(COMMIT, _COMMIT, _commit_parts),
     "index-node-leaf": Golden(INDEX_NODE, Leaf.of([(b"a", b"12345678x"), (b"b", b"12345679x")]), _node_parts),
-    "index-node-inner": Golden(INDEX_NODE, Inner.of([ObjId(5), ObjId(6)], [b"m"], level=1), _node_parts),
+    "index-node-inner": Golden(INDEX_NODE, Inner.of(1, [b"m"], [5, 6]), _node_parts),
     "realm": Golden(
         REALM_ENTRY, RealmEntry(name="acme", created_us=_AT_US, properties={"owner": "data team"})
     ),

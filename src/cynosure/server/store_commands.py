@@ -8,7 +8,7 @@ fields are only ever added, with defaults.
 """
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime
 
 from msgspec import Struct
@@ -333,13 +333,11 @@ def _time(time_us: int) -> str:
 
 def _name(key: bytes) -> str:
     """A key or value for people: a name, an id, or else its bytes."""
-    for decode in (lambda: "/".join(decode_key(key)), lambda: str(decode_id_key(key))):
-        try:
-            text = decode()
-        except CynosureError:
-            continue
-        if text.isprintable():
-            return text
+    with suppress(CynosureError):
+        if (name := "/".join(decode_key(key))).isprintable():
+            return name
+    with suppress(CynosureError):
+        return str(decode_id_key(key))
     return key.hex()
 
 

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from cynosure.common.clock import Clock
 from cynosure.common.errors import BadInput, CynosureError, OutcomeUnknown, Unavailable
@@ -36,7 +36,7 @@ from cynosure.persistence.commit.request import AlreadyCommitted, Committed, Req
 from cynosure.persistence.commit.view import Draft, Standing, State, Tracked, View
 from cynosure.persistence.heads import Heads, missing_reference
 from cynosure.persistence.ids import IdSource
-from cynosure.persistence.spi import HeldRef, ObjId, Reference, RefKey, Row
+from cynosure.persistence.spi import ObjId, Reference, RefKey, Row
 from cynosure.persistence.store import Store
 
 R = TypeVar("R")
@@ -47,6 +47,15 @@ _TURNS_AFTER_LOSS = 64
 _WINS_WITHOUT_TURN = 32
 """After so many groups that won without a turn, one asks for it all the same. A turn stops only those who
 ask, so a process that is always first, from its own last commit, would starve those who do."""
+_TURN_S = 0.025
+"""How long one turn may go on from group to group. Handing it over costs three round trips, and the next one
+has to read the head that was just written."""
+_ASSUMED_S = 1.0
+"""How long the head a process last wrote or read is taken for the current one when a change is prepared."""
+_DOUBTED_S = 5.0
+"""After a lost race, how long it is not."""
+_ARRIVAL_STEPS = 3
+"""Steps of the event loop from an answer to the caller's next request."""
 
 
 class Committer:
@@ -81,6 +90,9 @@ class Committer:
         self._worker: asyncio.Task[None] | None = None
         self._preparing: set[asyncio.Task[None]] = set()
         self._base: Base | None = None
+        self._base_s = 0.0
+        """When the base was known to be the head."""
+        self._doubted_until_s = 0.0
         self._is_behind = False
         """Others have moved the reference: the next group begins by reading it."""
         self._turns_wanted = 0
@@ -100,16 +112,11 @@ class Committer:
         does not undo a change that is under way.
         """
         backoff = Backoff(self._clock, self._rng, deadline_s=self._limits.deadline_s)
-        base = await self.read()
-        entry = Entry(request, backoff, asyncio.get_running_loop().create_future(), base)
-        found = await self._find_key(entry, base.state)
-        if found is not None:
-            return AlreadyCommitted(found)
-        await self._prepare(entry, base.state, base.state.commit_id, base)
-        assert entry.prepared is not None  # noqa: S101 - _prepare sets it or raises
-        if not any(entry.prepared.changes.values()):
-            sequence = base.state.commit.record.sequence
-            return Committed(entry.prepared.result, base.state.commit_id, sequence)
+        entry = Entry(request, backoff, asyncio.get_running_loop().create_future())
+        if not await self._prepare_on_assumed(entry):
+            outcome = await self._prepare_on_head(entry)
+            if outcome is not None:
+                return outcome
         self._enqueue(entry)
         try:
             return await asyncio.shield(entry.future)
@@ -141,19 +148,46 @@ class Committer:
         entry.base, entry.prepared, entry.prepared_on = base, prepared, prepared_on
         entry.reads, entry.objects = tracked.reads, objects
 
+    async def _prepare_on_assumed(self, entry: Entry) -> bool:
+        """Prepare on the head as this process knows it, which saves a read; whether a change came of it.
+
+        A change is checked against the true head when it is committed. Any other answer must rest on a
+        head that was read after the request arrived.
+        """
+        base, now_s = self._base, self._clock.monotonic_s()
+        if base is None or now_s > self._base_s + _ASSUMED_S or now_s < self._doubted_until_s:
+            return False
+        if entry.request.is_exclusive or await self._find_key(entry, base.state) is not None:
+            return False
+        try:
+            await self._prepare(entry, base.state, base.state.commit_id, base)
+        except CynosureError:
+            return False
+        return entry.has_changes
+
+    async def _prepare_on_head(self, entry: Entry) -> Committed[Any] | AlreadyCommitted | None:
+        """Prepare on the head as the database has it. An outcome when there is nothing to commit."""
+        base = await self.read()
+        found = await self._find_key(entry, base.state)
+        if found is not None:
+            return AlreadyCommitted(found)
+        await self._prepare(entry, base.state, base.state.commit_id, base)
+        assert entry.prepared is not None  # noqa: S101 - _prepare sets it or raises
+        if entry.has_changes:
+            return None
+        return Committed(entry.prepared.result, base.state.commit_id, base.state.commit.record.sequence)
+
     async def _prepare_again(self, entry: Entry) -> None:
         """Outside the group, on a fresh head; then back into the queue."""
         try:
-            base = await self.read()
-            found = await self._find_key(entry, base.state)
-            if found is not None:
-                entry.answer(AlreadyCommitted(found))
-                return
-            await self._prepare(entry, base.state, base.state.commit_id, base)
+            outcome = await self._prepare_on_head(entry)
         except Exception as error:  # Also a bug in the caller's own code is the caller's answer.
             entry.refuse(error)
-        else:
+            return
+        if outcome is None:
             self._enqueue(entry)
+        else:
+            entry.answer(outcome)
 
     def _send_back(self, entry: Entry) -> None:
         task = asyncio.create_task(self._prepare_again(entry))
@@ -171,6 +205,7 @@ class Committer:
         try:
             while self._queue:
                 try:
+                    await self._let_arrive()
                     await self._turn()
                 except Exception as error:
                     self._break_off(error)
@@ -190,19 +225,29 @@ class Committer:
         self._answer_all(self._in_hand, unknown)
         self._is_behind = True
 
+    async def _let_arrive(self) -> None:
+        """Callers answered a moment ago often come again at once: they shall be in the next group."""
+        for _ in range(_ARRIVAL_STEPS):
+            await asyncio.sleep(0)
+
     async def _turn(self) -> None:
         try:
             async with AsyncExitStack() as stack:
                 wants_turn = self._turns_wanted or self._wins_without_turn >= _WINS_WITHOUT_TURN
-                held = await self._take_turn(stack) if wants_turn else None
-                await self._commit_group(held)
+                is_turn = await self._take_turn(stack) if wants_turn else False
+                until_s = self._clock.monotonic_s() + _TURN_S
+                await self._commit_group(is_turn=is_turn)
+                await self._let_arrive()
+                while is_turn and self._queue and not self._is_behind and self._clock.monotonic_s() < until_s:
+                    await self._commit_group(is_turn=True)
+                    await self._let_arrive()
         except CynosureError as error:
             # Nothing was swapped: the head could not be read.
             self._answer_all(list(self._queue), error)
             self._queue.clear()
 
-    async def _take_turn(self, stack: AsyncExitStack) -> HeldRef | None:
-        """A turn where the backend offers one; else, after a lost race, a pause."""
+    async def _take_turn(self, stack: AsyncExitStack) -> bool:
+        """A turn where the backend offers one, and the head as it began; else, after a lost race, a pause."""
         has_lost = self._turns_wanted > 0
         self._turns_wanted = max(0, self._turns_wanted - 1)
         self._wins_without_turn = 0
@@ -211,21 +256,30 @@ class Committer:
             self._turns_wanted = 0
             if has_lost:
                 await max((entry.backoff for entry in self._queue), key=lambda each: each.waited_s).wait()
-            return None
+            return False
         try:
             held = await stack.enter_async_context(hold)
         except Unavailable:
-            return None  # Too many want a turn: the swap itself decides.
+            return False  # Too many want a turn: the swap itself decides.
         self._counters.turns += 1
         metrics.TURNS.inc()
-        return held
+        if held.current is None:
+            raise missing_reference(self.key)
+        if self._base is None or held.current != self._base.ref:
+            if self._base is not None:
+                self._turns_wanted = _TURNS_AFTER_LOSS  # Others write here too, so be fair to them.
+            if held.head_row is not None:
+                self.store.admit_row(COMMIT, held.head_row)
+            self._know(await self._base_of(held.current))
+        self._is_behind = False
+        return True
 
-    async def _commit_group(self, held: HeldRef | None) -> None:
+    async def _commit_group(self, *, is_turn: bool) -> None:
         entries = self._in_hand = self._take()
         if not entries:
             return
         try:
-            base = await self._newest_base(entries, held)
+            base = await self._newest_base(entries, is_turn=is_turn)
             entries = await self._with_current_guards(entries)
         except CynosureError as error:
             self._answer_all(entries, error)
@@ -233,12 +287,13 @@ class Committer:
         group = Group(Draft(base.state))
         for entry in entries:
             try:
-                await self._admit(group, entry, base, is_turn=held is not None)
+                await self._admit(group, entry, base, is_turn=is_turn)
             except CynosureError as error:
                 entry.refuse(error)
         if not group.accepted:
-            self._base = base
-            self._answer_unchanged(group, base)
+            # Without a swap nothing proves that this was the head: they need one that is read for them.
+            for entry in group.entries():
+                self._send_back(entry)
             return
         try:
             built = await build_commit(
@@ -259,7 +314,7 @@ class Committer:
         rows = [row for each in encoded for row in each.rows]
         if self._refuse_late(group):
             return
-        await self._swap(group, base, built, rows, held)
+        await self._swap(group, base, built, rows, is_turn=is_turn)
 
     def _refuse_late(self, group: Group) -> bool:
         """Whether a deadline passed since the entries were taken; then the others are queued again.
@@ -292,27 +347,23 @@ class Committer:
             entries.append(entry)
         return entries
 
-    async def _newest_base(self, entries: list[Entry], held: HeldRef | None) -> Base:
-        if held is not None:
-            if held.current is None:
-                raise missing_reference(self.key)
-            if self._base is None or held.current != self._base.ref:
-                if self._base is not None:
-                    self._turns_wanted = _TURNS_AFTER_LOSS  # Others write here too, so be fair to them.
-                if held.head_row is not None:
-                    self.store.admit_row(COMMIT, held.head_row)
-                self._base = await self._base_of(held.current)
-            self._is_behind = False
+    async def _newest_base(self, entries: list[Entry], *, is_turn: bool) -> Base:
+        if is_turn:
+            assert self._base is not None  # noqa: S101 - a turn begins with reading it
             return self._base
         if self._is_behind:
             # Only now, after the pause: a head read before it would be old again, and lose again.
-            self._base, self._is_behind = await self.read(), False
+            self._know(await self.read())
+            self._is_behind = False
         base = self._base
         for entry in entries:
-            if base is None or entry.base.is_newer_than(base):
+            if entry.base is not None and (base is None or entry.base.is_newer_than(base)):
                 base = entry.base
         assert base is not None  # noqa: S101 - every entry has one, and there is an entry
         return base
+
+    def _know(self, base: Base) -> None:
+        self._base, self._base_s = base, self._clock.monotonic_s()
 
     async def _with_current_guards(self, entries: list[Entry]) -> list[Entry]:
         keys = {key for entry in entries if entry.prepared for key in entry.prepared.guards}
@@ -332,7 +383,7 @@ class Committer:
     async def _admit(self, group: Group, entry: Entry, base: Base, *, is_turn: bool) -> None:
         if await self._is_repeated(group, entry, base):
             return
-        is_usable = entry.prepared is not None and entry.base.ref.generation == base.ref.generation
+        is_usable = entry.prepared is not None and entry.generation == base.ref.generation
         if entry.request.is_exclusive:
             is_usable = is_usable and entry.prepared_on == base.state.commit_id
         if is_usable:
@@ -384,7 +435,7 @@ class Committer:
             if other.request.key_hash == entry.request.key_hash:
                 group.repeated.append((entry, other))
                 return True
-        if entry.base.state.commit_id != base.state.commit_id:
+        if entry.base is None or entry.base.state.commit_id != base.state.commit_id:
             found = await self._find_key(entry, base.state)
             if found is not None:
                 entry.answer(AlreadyCommitted(found))
@@ -409,13 +460,10 @@ class Committer:
     # --- swap and answers -----------------------------------------------------------------------
 
     async def _swap(
-        self, group: Group, base: Base, built: Built, rows: list[Row], held: HeldRef | None
+        self, group: Group, base: Base, built: Built, rows: list[Row], *, is_turn: bool
     ) -> None:
         try:
-            if held is not None:
-                won = await held.swap(built.ref, rows)
-            else:
-                won = await self._backend.swap_ref(base.ref, built.ref, rows)
+            won = await self._backend.swap_ref(base.ref, built.ref, rows)
         except OutcomeUnknown:
             self._counters.unknown += 1
             metrics.UNKNOWN_SWAPS.inc()
@@ -425,7 +473,7 @@ class Committer:
             self._answer_all(group.entries(), error)
             return
         if won:
-            self._wins_without_turn = 0 if held is not None else self._wins_without_turn + 1
+            self._wins_without_turn = 0 if is_turn else self._wins_without_turn + 1
             self._won(group, built)
         else:
             self._lost(group)
@@ -464,7 +512,7 @@ class Committer:
             for each in entry.objects:
                 self.store.remember(each)
         if is_head:
-            self._base = Base(built.ref, built.state)
+            self._know(Base(built.ref, built.state))
             self._heads.observe(built.ref)
         for entry in [*group.accepted, *group.unchanged]:
             assert entry.prepared is not None  # noqa: S101
@@ -478,6 +526,7 @@ class Committer:
         self._counters.lost += 1
         metrics.LOST_SWAPS.inc()
         self._turns_wanted = _TURNS_AFTER_LOSS
+        self._doubted_until_s = self._clock.monotonic_s() + _DOUBTED_S
         self._is_behind = True
         self._queue_again(group, group.entries())
 
@@ -486,14 +535,6 @@ class Committer:
         for entry, _ in group.refused:
             entry.prepared = None  # It was told so on that draft.
         self._queue.extendleft(reversed(entries))
-
-    def _answer_unchanged(self, group: Group, base: Base) -> None:
-        record = base.state.commit.record
-        for entry in group.unchanged:
-            assert entry.prepared is not None  # noqa: S101
-            entry.answer(Committed(entry.prepared.result, base.state.commit_id, record.sequence))
-        for entry, error in group.refused:
-            entry.refuse(error)
 
     def _answer_all(self, entries: list[Entry], error: CynosureError) -> None:
         for entry in entries:

@@ -8,6 +8,8 @@ lists pins before it marks, so a pin set later is on something it marks anyway.
 
 from datetime import timedelta
 
+from msgspec.structs import replace
+
 from cynosure.common.clock import Clock
 from cynosure.common.errors import LeaseLost
 from cynosure.persistence.history.retained import load_retained
@@ -53,7 +55,7 @@ async def renew_pin(store: Store, pin: Versioned[Pin], *, life_s: float, clock: 
     now_us = clock.now_us()
     renewed = None
     if pin.value.until_us > now_us:
-        value = Pin(commit=pin.value.commit, owner=pin.value.owner, until_us=now_us + int(life_s * 1_000_000))
+        value = replace(pin.value, until_us=now_us + int(life_s * 1_000_000))
         renewed = await store.swap(PIN, pin, value)
     if renewed is None:
         raise LeaseLost("The pin ran out", fix="Start again on a current commit.", commit=pin.value.commit)
