@@ -166,7 +166,7 @@ class ReferenceTests(KitFixtures):
     async def test_list_refs_is_in_key_order_and_keeps_to_its_realm(self, backend: Backend) -> None:
         keys = [ref_key(text) for text in ODD_TEXTS]
         keys += [ref_key("main", catalog=text) for text in ("C", "c", "ä", "\uffff", "\U0001f600")]
-        keys += [ref_key("main", realm=text) for text in ("Default", "default2", "defaul", "\U00010000")]
+        keys += [ref_key("main", realm=text) for text in ("Default", "default2", "defau", "\U00010000")]
         refs = [reference(number, key=key) for number, key in enumerate(reversed(keys), start=1)]
         await asyncio.gather(*(backend.insert_ref(ref) for ref in refs))
 
