@@ -1,6 +1,6 @@
 """A process of writers: opens a store, then writes whenever it is told to.
 
-    python -m benchmarks.writer_process URL WRITERS KEYS
+    python -m benchmarks.writer_process URL WRITERS KEYS HOT
 
 Reads lines `SECONDS SEED` from its input and answers each with one line of JSON (`Report`).
 """
@@ -56,10 +56,10 @@ class WriterProcess:
 
 
 @asynccontextmanager
-async def start(url: str, *, writers: int, keys: int) -> AsyncIterator[WriterProcess]:
+async def start(url: str, *, writers: int, keys: int, hot: int) -> AsyncIterator[WriterProcess]:
     """A running process of writers."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "benchmarks.writer_process", url, str(writers), str(keys)),
+        *(sys.executable, "-m", "benchmarks.writer_process", url, str(writers), str(keys), str(hot)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -71,8 +71,8 @@ async def start(url: str, *, writers: int, keys: int) -> AsyncIterator[WriterPro
         await process.wait()
 
 
-async def _serve(url: str, writers: int, total: int) -> None:
-    keys = keys_of(total)
+async def _serve(url: str, writers: int, total: int, hot: int) -> None:
+    keys = keys_of(total)[:hot]
     loop = asyncio.get_running_loop()
     async with open_store(url) as persistence:
         items = Items(persistence.ids, payload=payload())
@@ -96,4 +96,4 @@ async def _serve(url: str, writers: int, total: int) -> None:
 
 if __name__ == "__main__":
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+        runner.run(_serve(sys.argv[1], *map(int, sys.argv[2:])))

@@ -1,7 +1,7 @@
 """Sixteen writers on one reference: grouped, serialized, and every writer for itself (naive CAS).
 
-One operation is one durable update of one of `keys` tables (an entity of 2 KB, three indexes). Writers of
-one process, each on tables of its own, so that only the reference is contended.
+One operation is one durable update of one of `hot` tables among `keys` (an entity of 2 KB, three indexes).
+The writers are in one process and each has tables of its own, so that only the reference is contended.
 
     ./dev bench commit --set databases=sqlite --set seconds=4
 
@@ -28,7 +28,7 @@ async def open_candidates(options: Options) -> AsyncIterator[Mapping[str, Round]
     databases = options.get("databases", "sqlite,postgres").split(",")
     writers, seconds = options.get("writers", 16), options.get("seconds", 2.0)
     total, directory = options.get("keys", 20_000), options.get("directory", "")
-    keys = keys_of(total)
+    keys = keys_of(total)[: options.get("hot", 1_000)]
     candidates: dict[str, Round] = {}
     async with AsyncExitStack() as stack:
         for database in databases:

@@ -1,6 +1,6 @@
 """Several processes on one reference: one process with 16 writers against four with 4 each.
 
-One operation is one durable update of one of `keys` tables. The processes write at the same time; CPU is
+One operation is one durable update of one of `hot` tables among `keys`. The processes write at the same time; CPU is
 that of all of them together.
 
     ./dev bench processes --set databases=postgres --set seconds=4
@@ -29,7 +29,8 @@ _seeds = count(1)
 async def open_candidates(options: Options) -> AsyncIterator[Mapping[str, Round]]:
     databases = options.get("databases", "sqlite,postgres").split(",")
     writers, seconds = options.get("writers", 16), options.get("seconds", 3.0)
-    total, directory = options.get("keys", 20_000), options.get("directory", "")
+    total, hot = options.get("keys", 20_000), options.get("hot", 1_000)
+    directory = options.get("directory", "")
     candidates: dict[str, Round] = {}
     async with AsyncExitStack() as stack:
         for database in databases:
@@ -39,7 +40,7 @@ async def open_candidates(options: Options) -> AsyncIterator[Mapping[str, Round]
             for processes in (1, 4):
                 started = [
                     await stack.enter_async_context(
-                        writer_process.start(url, writers=writers // processes, keys=total)
+                        writer_process.start(url, writers=writers // processes, keys=total, hot=hot)
                     )
                     for _ in range(processes)
                 ]

@@ -166,7 +166,7 @@ def private_postgres() -> Iterator[PrivatePostgres]:
         server.start()
         yield server
     finally:
-        server.stop()
+        server.kill9()  # Faster than a stop, and nobody needs its data.
         shutil.rmtree(home, ignore_errors=True)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import sqlite3
 import struct
 from collections.abc import Awaitable, Callable, Iterator
@@ -81,13 +82,22 @@ class FileStore(NamedTuple):
             connection.commit()
 
 
-@pytest.fixture
-async def file_store(tmp_path: Path) -> FileStore:
-    store = FileStore(tmp_path / "store.db")
-    async with open_storm(store.url) as persistence:
-        ledger = Ledger(tmp_path / "ledger.jsonl")
+@pytest.fixture(scope="module")
+async def template(tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> Path:
+    """A file that is closed, for tests to copy."""
+    directory = tmp_path_factory.mktemp("template")
+    path = directory / "store.db"
+    async with open_storm(f"sqlite:{path}") as persistence:
+        ledger = Ledger(directory / "ledger.jsonl")
         await write_some(persistence, ledger, Storm("s", items=20), random.Random(5), 60)
-    return store
+        ledger.close()
+    return path
+
+
+@pytest.fixture
+def file_store(template: Path, tmp_path: Path) -> FileStore:
+    shutil.copyfile(template, tmp_path / "store.db")
+    return FileStore(tmp_path / "store.db")
 
 
 def assert_plain(error: CynosureError, cause: str, fix: str) -> None:

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_clock_set_back_stops_commits_until_it_is_right_again(storms, rng: random.Random) -> None:
+    """I14."""
     process = await storms.start("storm", "--clock-step", "3600", seed=rng.getrandbits(32))
     await storms.wait_for("storm", 10, process)
 
@@ -42,6 +43,7 @@ async def test_a_clock_set_back_stops_commits_until_it_is_right_again(storms, rn
 
 
 async def test_with_all_node_ids_leased_a_start_is_refused_and_told_when_one_is_free(tmp_path: Path) -> None:
+    """I14."""
     url, clock = f"sqlite:{tmp_path}/store.db", SystemClock()
     async with open_persistence(url, initialise=True):
         pass

@@ -23,6 +23,7 @@ PAYLOAD_BYTES = 20_000
 async def test_a_full_file_refuses_writes_with_the_fix_and_serves_reads(
     tmp_path: Path, rng: random.Random
 ) -> None:
+    """I2, I4."""
     url, path = f"sqlite:{tmp_path}/store.db", tmp_path / "ledger.jsonl"
     ledger, storm = Ledger(path), Storm("s", payload_bytes=PAYLOAD_BYTES)
     async with open_storm(url) as persistence:
@@ -53,6 +54,7 @@ async def test_a_full_file_refuses_writes_with_the_fix_and_serves_reads(
 async def test_a_running_process_whose_disk_fails_goes_on_when_it_works_again(
     processes, tmp_path: Path, rng: random.Random
 ) -> None:
+    """I1, I4."""
     storms = Storms(f"sqlite:{tmp_path}/store.db", processes, tmp_path)
     impatient = ("--set", "persistence.commit_deadline=300ms", "--payload-bytes", str(PAYLOAD_BYTES))
     process = await storms.start("storm", *impatient, seed=rng.getrandbits(32))

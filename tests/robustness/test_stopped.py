@@ -45,6 +45,7 @@ OUTWAIT_S = 1.7
 async def test_a_writer_stopped_past_lease_and_grace_commits_nothing_stale_and_recovers(
     storms, rng: random.Random, wait_stopped: WaitStopped
 ) -> None:
+    """I9, I14, I15, I16."""
     flags = ("--early-rows", "--stop-before-swap", "12", "--writers", "2")
     frozen = await storms.start("frozen", *flags, *FLAGS, seed=rng.getrandbits(32))
     await wait_stopped(frozen)
@@ -79,6 +80,7 @@ async def test_a_writer_stopped_past_lease_and_grace_commits_nothing_stale_and_r
 async def test_a_collector_stopped_past_its_lease_is_replaced_and_stops_by_itself(
     storms, processes: Processes, tmp_path: Path, rng: random.Random, wait_stopped: WaitStopped
 ) -> None:
+    """I15, I16, I17."""
     async with open_storm(storms.url, SETTINGS) as persistence:
         ledger, storm = storms.ledger("writer"), Storm("writer")
         await write_some(persistence, ledger, storm, rng, 5)

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.anyio
 async def test_workers_writers_and_operators_share_one_file_without_losing_an_update(
     processes: Processes, tmp_path: Path, rng: random.Random
 ) -> None:
+    """I4, I5, I22."""
     data = tmp_path / "data"
     data.mkdir()
     storms = Storms(f"sqlite:{data}/store.db", processes, tmp_path)
@@ -29,7 +30,7 @@ async def test_workers_writers_and_operators_share_one_file_without_losing_an_up
 
     async with find_operator(data / "operator.sock", SystemClock(), rng) as operator:
         assert operator is not None
-        hail = asyncio.ensure_future(storms.hail(processes=3, rounds=6, seed=rng.getrandbits(32)))
+        hail = asyncio.ensure_future(storms.hail(processes=3, rounds=3, seed=rng.getrandbits(32)))
         while not hail.done():
             status = await operator.run("store.status", StatusParams(), lambda _: None)
             await asyncio.sleep(0.2)

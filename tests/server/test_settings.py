@@ -57,6 +57,7 @@ def test_settings_print_no_password(tmp_path):
         ("commit_deadline = '1h'", "persistence.commit_deadline", "persistence.page_token_life"),
         ("page_token_life = '3h'", "persistence.page_token_life", "persistence.gc.grace"),
         ("gc.grace = '59m'", "persistence.page_token_life", "persistence.gc.grace"),
+        ("gc.history_retention = '50m'", "persistence.page_token_life", "persistence.gc.history_retention"),
         ("head_staleness = '4h'", "persistence.head_staleness", "persistence.gc.grace"),
         ("gc.undrop_window = '31d'", "persistence.gc.undrop_window", "persistence.gc.history_retention"),
         (

@@ -3,8 +3,8 @@
 - `tests/upgrade/golden/layout-N/`   a small store in SQLite, and what is in it (`expected.json`)
 - `tests/upgrade/golden/types/`      the bytes of one value of every stored type
 
-A maintainer must not break: what exists is never written again. It is what a released version wrote, and every
-later version has to read it. A new layout, or a new version of a type, adds files.
+A maintainer must not break: what exists is never written again. It is what a released version wrote, and
+every later version has to read it. A new layout, or a new version of a type, adds files.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 
@@ -31,7 +32,7 @@ from cynosure.persistence.objects import seal
 from cynosure.persistence.open_backend import open_backend
 from cynosure.persistence.references import REALMS, ensure_reference
 from cynosure.persistence.scopes import create_realm
-from cynosure.persistence.settings import GcSettings, PersistenceSettings
+from cynosure.persistence.settings import GcSettings, NodeLeaseSettings, PersistenceSettings
 from cynosure.persistence.spi import SYSTEM_REALM, Backend, Limits, ObjId, ObjKey, RealmId, Row
 from cynosure.persistence.store import NewObject
 from cynosure.persistence.store_info import LAYOUT
@@ -49,6 +50,8 @@ SETTINGS = PersistenceSettings(
     index_buffer_bytes=256,
     index_leaf_entries=8,
     page_token_life=timedelta(hours=2),
+    # Longer than all of it takes on a clock that leaps: renewals would depend on real time.
+    node_lease=NodeLeaseSettings(duration=timedelta(days=1), renewal=timedelta(hours=8)),
     gc=GcSettings(rows_per_second=0),
 )
 PIN_LIFE_S = 10 * 365 * 86_400.0
@@ -71,13 +74,15 @@ class SmallRows:
 
 async def write_store(directory: Path) -> None:
     """A store with a bit of everything."""
-    directory.mkdir(parents=True)
     path = directory / "store.db"
     clock, rng = ManualClock(), Random(20260101)
     backend: Backend = SmallRows(open_backend(f"sqlite:{path}"))  # type: ignore[assignment]
     opened = open_persistence_on(backend, SETTINGS, initialise=True, types=TYPES, clock=clock, rng=rng)
-    async with opened as persistence:
-        expected = await _fill(persistence, clock, rng)
+    # No name of the machine that wrote it.
+    owner = Owner(host="catalog-1", pid=4711, started_us=clock.now_us())
+    with patch("cynosure.persistence.lifecycle.this_process", lambda _: owner):
+        async with opened as persistence:
+            expected = await _fill(persistence, clock, rng)
     expected["now_us"] = clock.now_us()
     (directory / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
     with closing(sqlite3.connect(path)) as connection:
@@ -101,13 +106,13 @@ async def _fill(persistence: Persistence, clock: ManualClock, rng: Random) -> di
         assert isinstance(outcome, Committed)
         return int(outcome.commit_id)
 
-    await asyncio.gather(*(main.commit(items.create("ns", f"t{number:02}")) for number in range(30)))
+    await asyncio.gather(*(main.commit(items.create("ns", f"t{number:03}")) for number in range(200)))
     await commit(Items(persistence.ids, payload=rng.randbytes(4_000)).create("ns", "large"))
-    early = await commit(items.add("ns", "t00", amount=5))
+    early = await commit(items.add("ns", "t000", amount=5))
     await commit(items.add("counter", amount=2, key_hash="c0ffee"))
     await commit(items.create("old"))
     await commit(items.rename("old", "renamed"))
-    await commit(items.drop("ns", "t29"))
+    await commit(items.drop("ns", "t199"))
     pinned = await commit(items.add("counter", amount=3))
     await set_pin(
         main.store, head=ObjId(pinned), commit=ObjId(pinned), owner="golden", life_s=PIN_LIFE_S,
@@ -154,6 +159,7 @@ def main() -> None:
     if directory.exists():
         print(f"{directory.name} exists and stays as it is", file=sys.stderr)
     else:
+        directory.mkdir(parents=True)
         asyncio.run(write_store(directory))
         print(f"wrote {directory.name}", file=sys.stderr)
 

@@ -32,6 +32,10 @@ class TurnBackend(RuledBackend):
         super().__init__()
         self._lock = asyncio.Lock()
 
+    @property
+    def is_held(self) -> bool:
+        return self._lock.locked()
+
     @asynccontextmanager
     async def hold_ref(self, key: RefKey, head_type: str) -> AsyncIterator[Turn]:  # type: ignore[override]
         async with self._lock:
@@ -83,11 +87,20 @@ async def test_whoever_meets_others_in_a_turn_goes_on_taking_turns(bench: SmallS
         await ours.commit(bench.items.add("ours"))
     await theirs.commit(bench.items.add("theirs"))
     assert bench.counters.turns == 0
+    swaps_in_turns = 0
 
-    for _ in range(5):
+    async def in_a_turn(
+        _expected: Reference, _updated: Reference, apply: Callable[[], Awaitable[bool]]
+    ) -> bool:
+        nonlocal swaps_in_turns
+        swaps_in_turns += bench.backend.is_held
+        return await apply()
+
+    bench.backend.rule = in_a_turn
+    for _ in range(20):
         await ours.commit(bench.items.add("ours"))
 
-    assert bench.counters.turns == 5
+    assert swaps_in_turns == 20
 
 
 async def test_without_turns_a_head_is_read_after_the_pause_and_not_before() -> None:

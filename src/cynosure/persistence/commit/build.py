@@ -22,7 +22,7 @@ from cynosure.persistence.commit.records import (
 from cynosure.persistence.commit.request import Prepared, Request
 from cynosure.persistence.commit.view import Draft, State
 from cynosure.persistence.ids import IdSource
-from cynosure.persistence.index import Index, IndexLimits
+from cynosure.persistence.index import IndexLimits
 from cynosure.persistence.index_nodes import INDEX_NODE
 from cynosure.persistence.spi import Reference
 from cynosure.persistence.store import Encoded, NewObject
@@ -71,7 +71,7 @@ async def build_commit(
     new_nodes: list[NewObject] = []
 
     stored = dict(parent.record.indexes)
-    decoded: dict[str, Index] = {name: parent.index(name) for name in stored}
+    decoded = parent.decoded()
     for name, changes in draft.changes.items():
         index = parent.index(name)  # Empty when an older version made the reference without it.
         applied = await index.apply(nodes, changes, new_id=ids.next, limits=limits.index)

@@ -47,9 +47,11 @@ _TURNS_AFTER_LOSS = 64
 _WINS_WITHOUT_TURN = 32
 """After so many groups that won without a turn, one asks for it all the same. A turn stops only those who
 ask, so a process that is always first, from its own last commit, would starve those who do."""
-_TURN_S = 0.025
-"""How long one turn may go on from group to group. Handing it over costs three round trips, and the next one
-has to read the head that was just written."""
+_GROUPS_PER_TURN = 8
+"""How many groups may follow each other in one turn. Handing it over costs three round trips, and the next
+process has to read and decode the head that was just written."""
+_PATIENCE_S = 0.005
+"""How long one who has the turn waits for those who are being prepared, for the same reason."""
 _ASSUMED_S = 1.0
 """How long the head a process last wrote or read is taken for the current one when a change is prepared."""
 _DOUBTED_S = 5.0
@@ -87,12 +89,17 @@ class Committer:
         self._queue: deque[Entry] = deque()
         self._in_hand: list[Entry] = []
         """Taken from the queue and not answered yet."""
+        self._arriving = 0
+        """How many requests are being prepared for the first time."""
+        self._all_here: asyncio.Future[None] | None = None
         self._worker: asyncio.Task[None] | None = None
         self._preparing: set[asyncio.Task[None]] = set()
         self._base: Base | None = None
         self._base_s = 0.0
         """When the base was known to be the head."""
         self._doubted_until_s = 0.0
+        self._is_assumed = False
+        """Nobody has read the head that the group in hand is based on since its members came."""
         self._is_behind = False
         """Others have moved the reference: the next group begins by reading it."""
         self._turns_wanted = 0
@@ -112,12 +119,19 @@ class Committer:
         does not undo a change that is under way.
         """
         backoff = Backoff(self._clock, self._rng, deadline_s=self._limits.deadline_s)
-        entry = Entry(request, backoff, asyncio.get_running_loop().create_future())
-        if not await self._prepare_on_assumed(entry):
-            outcome = await self._prepare_on_head(entry)
-            if outcome is not None:
-                return outcome
-        self._enqueue(entry)
+        self._arriving += 1
+        try:
+            assumed = self._assumed_base(request)
+            base = assumed or await self.read()
+            entry = Entry(request, backoff, asyncio.get_running_loop().create_future(), base)
+            if assumed is None or not await self._becomes_change(entry):
+                entry.has_read_head = True
+                outcome = await self._prepare_on(entry, base if assumed is None else await self.read())
+                if outcome is not None:
+                    return outcome
+            self._enqueue(entry)
+        finally:
+            self._arrive()
         try:
             return await asyncio.shield(entry.future)
         except asyncio.CancelledError:
@@ -148,39 +162,39 @@ class Committer:
         entry.base, entry.prepared, entry.prepared_on = base, prepared, prepared_on
         entry.reads, entry.objects = tracked.reads, objects
 
-    async def _prepare_on_assumed(self, entry: Entry) -> bool:
-        """Prepare on the head as this process knows it, which saves a read; whether a change came of it.
+    def _assumed_base(self, request: Request[Any]) -> Base | None:
+        """The head as this process knows it, when it is probably still the head."""
+        now_s = self._clock.monotonic_s()
+        is_likely = self._doubted_until_s <= now_s <= self._base_s + _ASSUMED_S
+        return self._base if is_likely and not request.is_exclusive else None
+
+    async def _becomes_change(self, entry: Entry) -> bool:
+        """Prepare on an assumed head, which saves a read; whether a change came of it.
 
         A change is checked against the true head when it is committed. Any other answer must rest on a
         head that was read after the request arrived.
         """
-        base, now_s = self._base, self._clock.monotonic_s()
-        if base is None or now_s > self._base_s + _ASSUMED_S or now_s < self._doubted_until_s:
-            return False
-        if entry.request.is_exclusive or await self._find_key(entry, base.state) is not None:
-            return False
         try:
-            await self._prepare(entry, base.state, base.state.commit_id, base)
+            return await self._prepare_on(entry, entry.base) is None
         except CynosureError:
             return False
-        return entry.has_changes
 
-    async def _prepare_on_head(self, entry: Entry) -> Committed[Any] | AlreadyCommitted | None:
-        """Prepare on the head as the database has it. An outcome when there is nothing to commit."""
-        base = await self.read()
+    async def _prepare_on(self, entry: Entry, base: Base) -> Committed[Any] | AlreadyCommitted | None:
+        """Prepare on a committed state. An outcome when there is nothing to commit."""
         found = await self._find_key(entry, base.state)
         if found is not None:
             return AlreadyCommitted(found)
         await self._prepare(entry, base.state, base.state.commit_id, base)
         assert entry.prepared is not None  # noqa: S101 - _prepare sets it or raises
-        if entry.has_changes:
+        if any(entry.prepared.changes.values()):
             return None
         return Committed(entry.prepared.result, base.state.commit_id, base.state.commit.record.sequence)
 
     async def _prepare_again(self, entry: Entry) -> None:
         """Outside the group, on a fresh head; then back into the queue."""
+        entry.has_read_head = True
         try:
-            outcome = await self._prepare_on_head(entry)
+            outcome = await self._prepare_on(entry, await self.read())
         except Exception as error:  # Also a bug in the caller's own code is the caller's answer.
             entry.refuse(error)
             return
@@ -225,22 +239,32 @@ class Committer:
         self._answer_all(self._in_hand, unknown)
         self._is_behind = True
 
-    async def _let_arrive(self) -> None:
+    async def _let_arrive(self, *, patience_s: float = 0.0) -> None:
         """Callers answered a moment ago often come again at once: they shall be in the next group."""
         for _ in range(_ARRIVAL_STEPS):
             await asyncio.sleep(0)
+        if self._arriving and patience_s:
+            self._all_here = asyncio.get_running_loop().create_future()
+            await asyncio.wait({self._all_here}, timeout=patience_s)
+
+    def _arrive(self) -> None:
+        self._arriving -= 1
+        if not self._arriving and self._all_here is not None and not self._all_here.done():
+            self._all_here.set_result(None)
 
     async def _turn(self) -> None:
         try:
             async with AsyncExitStack() as stack:
                 wants_turn = self._turns_wanted or self._wins_without_turn >= _WINS_WITHOUT_TURN
                 is_turn = await self._take_turn(stack) if wants_turn else False
-                until_s = self._clock.monotonic_s() + _TURN_S
-                await self._commit_group(is_turn=is_turn)
-                await self._let_arrive()
-                while is_turn and self._queue and not self._is_behind and self._clock.monotonic_s() < until_s:
-                    await self._commit_group(is_turn=True)
-                    await self._let_arrive()
+                for _ in range(_GROUPS_PER_TURN):
+                    await self._commit_group(is_turn=is_turn)
+                    # Only where others write too; else a turn is a question, not a need.
+                    if not (is_turn and self._turns_wanted) or self._is_behind:
+                        break
+                    await self._let_arrive(patience_s=_PATIENCE_S)
+                    if not self._queue:
+                        break
         except CynosureError as error:
             # Nothing was swapped: the head could not be read.
             self._answer_all(list(self._queue), error)
@@ -272,6 +296,7 @@ class Committer:
                 self.store.admit_row(COMMIT, held.head_row)
             self._know(await self._base_of(held.current))
         self._is_behind = False
+        self._doubted_until_s = 0.0  # Who waits for this turn does not move the head meanwhile.
         return True
 
     async def _commit_group(self, *, is_turn: bool) -> None:
@@ -348,16 +373,19 @@ class Committer:
         return entries
 
     async def _newest_base(self, entries: list[Entry], *, is_turn: bool) -> Base:
+        self._is_assumed = False
         if is_turn:
             assert self._base is not None  # noqa: S101 - a turn begins with reading it
             return self._base
-        if self._is_behind:
+        if not self._is_behind:
+            self._is_assumed = not any(entry.has_read_head for entry in entries)
+        else:
             # Only now, after the pause: a head read before it would be old again, and lose again.
             self._know(await self.read())
             self._is_behind = False
         base = self._base
         for entry in entries:
-            if entry.base is not None and (base is None or entry.base.is_newer_than(base)):
+            if base is None or entry.base.is_newer_than(base):
                 base = entry.base
         assert base is not None  # noqa: S101 - every entry has one, and there is an entry
         return base
@@ -383,7 +411,7 @@ class Committer:
     async def _admit(self, group: Group, entry: Entry, base: Base, *, is_turn: bool) -> None:
         if await self._is_repeated(group, entry, base):
             return
-        is_usable = entry.prepared is not None and entry.generation == base.ref.generation
+        is_usable = entry.prepared is not None and entry.base.ref.generation == base.ref.generation
         if entry.request.is_exclusive:
             is_usable = is_usable and entry.prepared_on == base.state.commit_id
         if is_usable:
@@ -435,7 +463,7 @@ class Committer:
             if other.request.key_hash == entry.request.key_hash:
                 group.repeated.append((entry, other))
                 return True
-        if entry.base is None or entry.base.state.commit_id != base.state.commit_id:
+        if entry.base.state.commit_id != base.state.commit_id:
             found = await self._find_key(entry, base.state)
             if found is not None:
                 entry.answer(AlreadyCommitted(found))
@@ -459,9 +487,7 @@ class Committer:
 
     # --- swap and answers -----------------------------------------------------------------------
 
-    async def _swap(
-        self, group: Group, base: Base, built: Built, rows: list[Row], *, is_turn: bool
-    ) -> None:
+    async def _swap(self, group: Group, base: Base, built: Built, rows: list[Row], *, is_turn: bool) -> None:
         try:
             won = await self._backend.swap_ref(base.ref, built.ref, rows)
         except OutcomeUnknown:
@@ -525,9 +551,11 @@ class Committer:
     def _lost(self, group: Group) -> None:
         self._counters.lost += 1
         metrics.LOST_SWAPS.inc()
-        self._turns_wanted = _TURNS_AFTER_LOSS
         self._doubted_until_s = self._clock.monotonic_s() + _DOUBTED_S
         self._is_behind = True
+        if not self._is_assumed:
+            # Losing from a head that was only assumed is no sign of a crowd: read it, and go on at once.
+            self._turns_wanted = _TURNS_AFTER_LOSS
         self._queue_again(group, group.entries())
 
     def _queue_again(self, group: Group, entries: list[Entry]) -> None:

@@ -55,6 +55,8 @@ class Entry:
     objects: list[Encoded] = field(default_factory=list)
     prepared_on: ObjId | None = None
     """The commit it was prepared on; `None` when that was a draft."""
+    has_read_head: bool = False
+    """Its base, or a later one, was read from the database for it; else it was assumed to be the head."""
     is_abandoned: bool = False
     """The caller was cancelled: nobody listens any more."""
     attempts: int = 0

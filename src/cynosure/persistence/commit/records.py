@@ -99,6 +99,10 @@ class Commit:
             self._indexes[name] = index
         return index
 
+    def decoded(self) -> dict[str, Index]:
+        """The indexes that were asked for so far: what a child commit takes over."""
+        return dict(self._indexes)
+
     def bucket(self, bucket: KeyBucket) -> Index:
         """The keys of one bucket of this commit."""
         index = self._buckets.get(bucket.start_us)

@@ -12,20 +12,26 @@
 
 Objects of a type that is not installed are never candidates, nor are updateable objects.
 
-Must not break: the order of the first two steps. Everything else only decides how much is kept.
+Retention counts from the *beginning* of a run: whatever may be restored or pinned while it lasts, on the
+word of `history/retained.py`, is then kept by it.
+
+Must not break: the order of the first two steps, and that beginning. Everything else only decides how much
+is kept.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 from msgspec import Struct
 from pyroaring import BitMap64
 
 from cynosure.common.clock import Clock
-from cynosure.common.errors import OutcomeUnknown
+from cynosure.common.errors import MissingObject, OutcomeUnknown, Unavailable
+from cynosure.common.telemetry.logs import WARNING, Log
 from cynosure.persistence.gc.doomed import DOOMED, Doomed, DoomedScope
 from cynosure.persistence.gc.pace import Pacer
 from cynosure.persistence.gc.pins import PIN
+from cynosure.persistence.history.retained import kept_for
 from cynosure.persistence.ids import IdSource
 from cynosure.persistence.objects import TypeRegistry
 from cynosure.persistence.reach import Reach
@@ -41,6 +47,8 @@ from cynosure.persistence.spi import (
     Reference,
 )
 from cynosure.persistence.store import NewObject, Store
+
+_log = Log(__name__)
 
 Scope = tuple[RealmId, CatalogId]
 _SCAN_ROWS = 1_000
@@ -75,6 +83,16 @@ async def _ignore(progress: GcProgress) -> None:
     return
 
 
+class _Beginning(NamedTuple):
+    """What the retention of one run counts from."""
+
+    at_s: float
+    oldest_us: int
+    """States replaced since then are kept."""
+    promised_us: int
+    """States replaced since then are kept by every collection, however its clock differs."""
+
+
 class Collector:
     """Collects garbage in a whole store. At most one should run; two at once are safe, only wasteful."""
 
@@ -106,18 +124,28 @@ class Collector:
             if saved is not None:
                 deleted = await self._delete(saved, resume, report)
                 return GcReport(doomed=saved.count(), deleted=deleted)
+        # Order: before the pins are listed.
+        beginning = self._begin()
         candidates, pins, scanned = await self._list(report)
         refs = await self._backend.list_refs()
         if not is_dry_run:
             # Order: after the candidates are listed, before anything is marked.
             refs = [raised for ref in refs if (raised := await self._raise_generation(ref))]
-        marked, doomed = await self._mark(candidates, refs, pins, report)
+        marked, doomed = await self._mark(candidates, refs, pins, beginning, report)
         if is_dry_run or not doomed.scopes:
             return GcReport(scanned, marked, doomed.count(), 0, is_dry_run)
         progress = await self._save(doomed)
         await report(progress)
         deleted = await self._delete(doomed, progress, report)
         return GcReport(scanned, marked, doomed.count(), deleted)
+
+    def _begin(self) -> _Beginning:
+        now_us, retention = self._clock.now_us(), self._settings.history_retention
+        return _Beginning(
+            self._clock.monotonic_s(),
+            now_us - int(retention.total_seconds() * 1_000_000),
+            now_us - int(kept_for(retention).total_seconds() * 1_000_000),
+        )
 
     async def _list(
         self, report: Report
@@ -164,6 +192,7 @@ class Collector:
         candidates: dict[Scope, dict[str, Any]],
         refs: list[Reference],
         pins: dict[Scope, list[ObjId]],
+        beginning: _Beginning,
         report: Report,
     ) -> tuple[int, Doomed]:
         by_scope: dict[Scope, list[Reference]] = {}
@@ -174,7 +203,7 @@ class Collector:
         for scope, by_type in sorted(candidates.items()):
             reach = Reach(self._store_of(*scope), pace=self._pacer)
             for ref in by_scope.get(scope, []):
-                await self._mark_reference(reach, ref, report)
+                await self._mark_reference(reach, ref, beginning, report)
             for pin_id in pins.get(scope, []):
                 await self._mark_pin(reach, pin_id)
             marked += len(reach.marked)
@@ -187,29 +216,68 @@ class Collector:
                     )
         return marked, Doomed(scopes=tuple(scopes))
 
-    async def _mark_reference(self, reach: Reach, ref: Reference, report: Report) -> None:
+    async def _mark_reference(
+        self, reach: Reach, ref: Reference, beginning: _Beginning, report: Report
+    ) -> None:
+        await self._mark_history(reach, ref, beginning, report)
         for head in ref.recent:
-            await reach.mark_commit(head)
-        oldest_us = self._clock.now_us() - int(self._settings.history_retention.total_seconds() * 1_000_000)
-        commit_id: ObjId | None = ref.head
-        while commit_id is not None:
+            try:
+                await reach.mark_commit(head)
+            except MissingObject as error:
+                if await self._is_remembered(ref, head):
+                    self._refuse_missing(beginning, error)
+
+    async def _mark_history(
+        self, reach: Reach, ref: Reference, beginning: _Beginning, report: Report
+    ) -> None:
+        commit_id, replaced_us = ref.head, None
+        while True:
             await report(GcProgress("mark", len(reach.marked)))
             if commit_id != ref.head and not await reach.exists(commit_id):
                 return  # Collected history. A missing head is damage: marking it raises.
-            record = await reach.mark_commit(commit_id)
+            try:
+                record = await reach.mark_commit(commit_id)
+            except MissingObject as error:
+                is_promised = replaced_us is None or replaced_us >= beginning.promised_us
+                if is_promised or await self._is_remembered(ref, commit_id):
+                    self._refuse_missing(beginning, error)
+                return  # Another collection, whose clock is ahead, is deleting it.
             # The first commit before the retained span is still the state at its beginning.
-            if record is None or record.time_us < oldest_us or not record.parents:
+            if record is None or record.time_us < beginning.oldest_us or not record.parents:
                 return
-            commit_id = record.parents[0]
+            commit_id, replaced_us = record.parents[0], record.time_us
+
+    async def _is_remembered(self, ref: Reference, commit_id: ObjId) -> bool:
+        """Whether the reference still leads to a commit, by now."""
+        current = (await self._backend.fetch_refs([ref.key]))[0]
+        return current is not None and commit_id in (current.head, *current.recent)
+
+    def _refuse_missing(self, beginning: _Beginning, error: MissingObject) -> NoReturn:
+        """Something that must be kept is not there: damage, unless this run is too old to know."""
+        span_us = int((self._clock.monotonic_s() - beginning.at_s) * 1_000_000)
+        if span_us < beginning.promised_us - beginning.oldest_us:
+            raise error
+        raise Unavailable(
+            "The collection took so long that another one may have overtaken it",
+            fix="Run it again.",
+            took_s=span_us // 1_000_000,
+        ) from error
 
     async def _mark_pin(self, reach: Reach, pin_id: ObjId) -> None:
-        pin = await reach.store.fetch(PIN, pin_id)
-        if pin is None:
-            return
-        if pin.value.until_us > self._clock.now_us():
-            await reach.mark_commit(pin.value.commit)
-        else:
-            await reach.store.delete_if(PIN, pin)
+        while (pin := await reach.store.fetch(PIN, pin_id)) is not None:
+            if pin.value.until_us > self._clock.now_us():
+                try:
+                    await reach.mark_commit(pin.value.commit)
+                except MissingObject as error:
+                    # Its owner died between setting it too late and taking it back: it protects nothing.
+                    _log.event("gc.pin_is_empty", level=WARNING, pin=pin_id, error=error)
+                return
+            try:
+                if await reach.store.delete_if(PIN, pin):
+                    return
+            except OutcomeUnknown:
+                continue
+            # Not deleted: it was renewed at this moment, so look again.
 
     async def _save(self, doomed: Doomed) -> GcProgress:
         doomed_id = self._ids.next()

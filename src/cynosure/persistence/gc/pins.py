@@ -2,8 +2,8 @@
 
 A pin is a leased, updateable object: whoever holds it renews it, and a crashed holder's pin runs out.
 
-Must not break: a pin may only be set on a commit that is retained at that moment. Garbage collection
-lists pins before it marks, so a pin set later is on something it marks anyway.
+Must not break: a pin counts only if its commit is retained when the pin is there. A collection that began
+before the pin was set keeps that commit anyway; one that begins later finds the pin.
 """
 
 from datetime import timedelta
@@ -11,7 +11,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from cynosure.common.clock import Clock
-from cynosure.common.errors import LeaseLost
+from cynosure.common.errors import Expired, LeaseLost
 from cynosure.persistence.history.retained import load_retained
 from cynosure.persistence.ids import IdSource
 from cynosure.persistence.objects import Stored, struct_type
@@ -42,11 +42,17 @@ async def set_pin(
     retention: timedelta,
 ) -> Versioned[Pin]:
     """Pin a commit of the retained chain below `head`."""
-    await load_retained(store, head, commit, clock=clock, retention=retention)
+    retained = await load_retained(store, head, commit, clock=clock, retention=retention)
     pin = Pin(commit=commit, owner=owner, until_us=clock.now_us() + int(life_s * 1_000_000))
     placed = await store.insert(PIN, ids.next(), pin)
     if placed is None:
         raise LeaseLost("Another object has this pin's id", fix="Try again.", commit=commit)
+    try:
+        # Order: again, now that the pin is there. The insert may have taken long, or the process was stopped.
+        retained.ensure(clock)
+    except Expired:
+        await drop_pin(store, placed)
+        raise
     return placed
 
 

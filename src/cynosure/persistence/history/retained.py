@@ -21,6 +21,11 @@ _SAFETY = timedelta(hours=1)
 """How long before the end of retention a commit is refused already, for clocks that differ."""
 
 
+def kept_for(retention: timedelta) -> timedelta:
+    """How long after it was replaced a state may still be built on."""
+    return retention - min(_SAFETY, retention / 10)
+
+
 class Retained(NamedTuple):
     """An earlier state, and how long it is certainly kept."""
 

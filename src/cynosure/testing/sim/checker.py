@@ -7,6 +7,8 @@ Must not break: a rule here says what users rely on, not what the code happens t
 shows for each rule a broken variant of production code that it catches.
 """
 
+from itertools import pairwise
+
 from cynosure.persistence.backends.memory import MemoryStore
 from cynosure.persistence.commit.records import NO_COMMIT
 from cynosure.persistence.spi import RefKey
@@ -60,8 +62,8 @@ class _Judge:
             case "committed":
                 self._check_committed(attempt, chain, about)
             case "already":
-                key = chain.keys.get(attempt.key_hash)
-                if key is None or key.commit_id != attempt.commit_id or key.at > (attempt.ended or 0):
+                known = [each for _, each in chain.keys.get(attempt.key_hash, ()) if each.at < attempt.ended]
+                if attempt.commit_id not in [each.commit_id for each in known]:
                     raise BrokenRule("a known key names its commit", f"{about}: {attempt.commit_id}")
             case "refused":
                 if landed is not None:
@@ -94,7 +96,7 @@ class _Judge:
         told = (attempt.commit_id, attempt.sequence, result)
         if told != (landed.commit_id, landed.sequence, landed.result):
             raise BrokenRule("an answer names its own commit and result", f"{about}: {told}, but {landed}")
-        if landed.at > (attempt.ended or 0):
+        if landed.at > (attempt.ended):
             raise BrokenRule("a commit is in the chain when it is acknowledged", about)
 
     def _check_refused(self, attempt: Attempt, chain: Chain, about: str) -> None:
@@ -115,7 +117,7 @@ class _Judge:
         first = attempt.invoked
         if self._weather.staleness_s:
             first = chain.event_before(attempt.invoked_s - self._weather.staleness_s)
-        for state in chain.states_between(first, attempt.ended or 0):
+        for state in chain.states_between(first, attempt.ended):
             try:
                 changed, answer = state.apply(attempt.operation, result)
             except Refused as refused:
@@ -143,16 +145,14 @@ class _Judge:
             raise BrokenRule("nothing in use is collected", f"{about}: {attempt.error}")
 
     def check_keys(self) -> None:
-        """All answers for one key name the same commit."""
-        named: dict[str, set[int]] = {}
-        for attempt in self._history.attempts.values():
-            chain = self._chains[attempt.reference]
-            is_no_op = attempt.outcome == "committed" and attempt.request_id not in chain.requests
-            if attempt.key_hash and attempt.outcome in ("committed", "already") and not is_no_op:
-                named.setdefault(attempt.key_hash, set()).add(attempt.commit_id)
-        for key_hash, commits in named.items():
-            if len(commits) > 1:
-                raise BrokenRule("answers for a key name one commit", f"{key_hash}: {sorted(commits)}")
+        """A key is committed once in its lifetime, and every answer for it names that commit."""
+        for chain in self._chains.values():
+            for landings in chain.keys.values():
+                for (_, first), (request_id, again) in pairwise(landings):
+                    # A request that a stopped server took up when the key was forgotten is a new one.
+                    since_s = self._history.attempts[request_id].started_s - first.at_s
+                    if since_s < self._weather.key_lifetime_s - 2 * CLOCK_SLACK_S:
+                        raise BrokenRule("a key is committed once", f"{request_id} in {again.commit_id}")
 
     # --- reads and states -----------------------------------------------------------------------
 

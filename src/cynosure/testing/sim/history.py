@@ -37,7 +37,7 @@ class Attempt:
     invoked_s: float
     started_s: float = float("-inf")
     """When the server began with it; its deadline counts from there."""
-    ended: int | None = None
+    ended: int = 1 << 62
     ended_s: float = float("inf")
     outcome: str = "pending"
     """`committed`, `already`, `refused`, `unavailable`, `unknown`, `damaged`."""

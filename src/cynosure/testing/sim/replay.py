@@ -32,7 +32,6 @@ class Landed:
     at_s: float
     commit_id: ObjId
     sequence: int
-    key_hash: str
     result: Any
     number: int
     """Which preparation of the request was committed."""
@@ -44,7 +43,8 @@ class Chain:
 
     moves: list[Move]
     requests: dict[str, Landed] = field(default_factory=dict)
-    keys: dict[str, Landed] = field(default_factory=dict)
+    keys: dict[str, list[tuple[str, Landed]]] = field(default_factory=dict)
+    """Hash of a key to the requests that were committed under it, in order."""
     states: list[ModelState] = field(default_factory=lambda: [ModelState()])
     """After each request, also inside one commit; the first is the empty one."""
     state_at: list[int] = field(default_factory=lambda: [0])
@@ -138,11 +138,9 @@ def _replay_request(chain: Chain, move: Move, record: CommitRecord, request: Req
             raise BrokenRule("results are those of the order in the chain", text)
     if request.request_id in chain.requests:
         raise BrokenRule("a request is committed once", f"{request.request_id} again in {move.after.head}")
-    landed = Landed(move.at, move.at_s, move.after.head, record.sequence, request.key_hash, result, number)
+    landed = Landed(move.at, move.at_s, move.after.head, record.sequence, result, number)
     if request.key_hash:
-        if request.key_hash in chain.keys:
-            raise BrokenRule("a key is committed once", f"{request.request_id} in {move.after.head}")
-        chain.keys[request.key_hash] = landed
+        chain.keys.setdefault(request.key_hash, []).append((request.request_id, landed))
     chain.requests[request.request_id] = landed
     chain.states.append(state)
     chain.state_at.append(move.at)

@@ -28,6 +28,11 @@ from cynosure.testing.sim.weather import Weather, draw_weather
 _MOST_STEPS = 2_000_000
 
 
+def seeded(seed: int, name: str) -> Random:
+    """The random numbers of one part of a run."""
+    return Random(f"{seed}/{name}")
+
+
 class Machine:
     """A host with a clock, and the server that runs on it."""
 
@@ -71,7 +76,7 @@ class World:
 
     def rng(self, name: str) -> Random:
         """The generator of one part of the run."""
-        return Random(f"{self.seed}/{name}")
+        return seeded(self.seed, name)
 
     def new_server(self, name: str, machine: str, clock: SimClock) -> SimServer:
         """A server process that has not started yet."""
@@ -147,10 +152,13 @@ class World:
         for machine in self.machines:
             if machine.server.process.is_dead:
                 machine.restart()
-        # Longer than any message is late, any deadline and any lease; every server is up by then.
+        # Longer than any message is late, any deadline and any lease.
         await asyncio.sleep(40.0)
         for machine in self.machines:
             server = machine.server
+            if not server.is_up:
+                server.crash()  # Still waiting for a node id: wild clocks lease them for hours.
+                continue
             await server.call(server.stop)
             left = server.process.pending_tasks()
             if left:
@@ -166,6 +174,8 @@ class World:
     async def _finish(self) -> None:
         """The last collections, by a fresh server with a true clock; then the verdict."""
         self.weather = replace(self.weather, has_tasks=False)
+        if self.weather.has_wild_clock:
+            await asyncio.sleep(9000.0)  # Rows and commits may be dated hours ahead.
         auditor = self.new_server("auditor", "m-auditor", SimClock(self.loop))
         await auditor.process.spawn(auditor.start())
         keeper = Client(
@@ -181,9 +191,9 @@ class World:
             )
             if attempt.outcome != "committed":
                 self.history.breach("a healed store works", f"{attempt.outcome} {attempt.error}")
-        # After a wild clock, rows and commits may be dated hours ahead.
-        await asyncio.sleep(9000.0 if self.weather.has_wild_clock else 60.0)
         for _ in range(2):
+            # The second one is for what the first one wrote down for itself.
+            await asyncio.sleep(30.0)
             began_us = auditor.clock.now_us()
             try:
                 await auditor.call(auditor.collector().run)

@@ -3,18 +3,21 @@
 Only this program uses them: production has no such hooks.
 """
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from cynosure.common.clock import SystemClock
 from cynosure.persistence.spi import Backend, HeldRef, Limits, ObjKey, Reference, RefKey, Row
+
+T = TypeVar("T")
 
 
 class Faults(Struct, frozen=True):
@@ -39,6 +42,7 @@ class SelfHarming:
         self._rng = rng
         self._swaps = 0
         self._deletes = 0
+        self._writing = 0
 
     @property
     def limits(self) -> Limits:
@@ -48,6 +52,18 @@ class SelfHarming:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
+
+    async def write(self, rows: Sequence[Row]) -> None:
+        """See `Backend`."""
+        await self._counted(self._inner.write(rows))
+
+    async def insert(self, row: Row) -> bool:
+        """See `Backend`."""
+        return await self._counted(self._inner.insert(row))
+
+    async def swap(self, row: Row, expected_token: str) -> bool:
+        """See `Backend`."""
+        return await self._counted(self._inner.swap(row, expected_token))
 
     async def swap_ref(self, expected: Reference, updated: Reference, rows: Sequence[Row] = ()) -> bool:
         """See `Backend`."""
@@ -62,7 +78,7 @@ class SelfHarming:
         """See `Backend`."""
         self._deletes += 1
         if self._deletes == self._faults.stop_before_delete:
-            os.kill(os.getpid(), signal.SIGSTOP)
+            await self._stop()
         await self._inner.delete(keys)
 
     @asynccontextmanager
@@ -73,11 +89,25 @@ class SelfHarming:
     async def _around_swap(self, swap: Callable[[], Awaitable[bool]]) -> bool:
         self._swaps += 1
         if self._swaps == self._faults.stop_before_swap:
-            os.kill(os.getpid(), signal.SIGSTOP)
-        won = await swap()
+            await self._stop()
+        won = await self._counted(swap())
         if won and self._rng.random() < self._faults.kill_after_swap:
             os.kill(os.getpid(), signal.SIGKILL)
         return won
+
+    async def _counted(self, write: Awaitable[T]) -> T:
+        self._writing += 1
+        try:
+            return await write
+        finally:
+            self._writing -= 1
+
+    async def _stop(self) -> None:
+        # Not while another write is under way: SQLite's only lock would stay with the stopped process, and
+        # then nobody can do anything that a test could look at.
+        while self._writing:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        os.kill(os.getpid(), signal.SIGSTOP)
 
 
 class _SelfHarmingTurn:

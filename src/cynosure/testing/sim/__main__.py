@@ -1,0 +1,99 @@
+"""`python -m cynosure.testing.sim N`: run N seeds and say what they met; exit 1 when one breaks a rule."""
+
+import argparse
+import logging
+import sys
+import time
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from random import SystemRandom
+from typing import NamedTuple
+
+from cynosure.testing.sim.weather import draw_weather
+from cynosure.testing.sim.world import run_seed, seeded
+
+_TAIL = 60
+
+
+class Verdict(NamedTuple):
+    """What a worker process sends back of a run."""
+
+    seed: int
+    broken: str
+    tail: list[str]
+    counts: dict[str, int]
+    cpu_s: float
+    steps: int
+    span_s: float
+
+
+def judge(seed: int, tail: int = _TAIL) -> Verdict:
+    """Run one seed, in any process."""
+    logging.disable(logging.CRITICAL)  # Servers that crash and lose their leases would fill the screen.
+    started_s = time.process_time()
+    run = run_seed(seed)
+    cpu_s = time.process_time() - started_s
+    lines = run.history.lines(tail) if run.broken else []
+    return Verdict(seed, str(run.broken or ""), lines, run.history.counts, cpu_s, run.steps, run.span_s)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m cynosure.testing.sim", description=__doc__)
+    parser.add_argument("runs", type=int, nargs="?", default=1, help="how many seeds to run")
+    parser.add_argument("--seed", type=int, help="run this seed only, and print its whole log")
+    parser.add_argument("--start", type=int, help="first seed; drawn at random when left out")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
+    parser.add_argument("--verbose", action="store_true", help="one line per run")
+    options = parser.parse_args(arguments)
+    if options.seed is not None:
+        return _run_one(options.seed)
+    start = options.start if options.start is not None else SystemRandom().randrange(10**9)
+    seeds = range(start, start + options.runs)
+    started_s = time.monotonic()
+    if options.jobs <= 1:
+        failed, totals = _summarize(map(judge, seeds), verbose=options.verbose)
+    else:
+        with ProcessPoolExecutor(options.jobs) as pool:
+            failed, totals = _summarize(pool.map(judge, seeds, chunksize=4), verbose=options.verbose)
+    elapsed_s = time.monotonic() - started_s
+    rate = len(seeds) / max(elapsed_s, 1e-9)
+    print(f"seeds {start} to {start + options.runs - 1}: {elapsed_s:.0f} s, {rate:.1f} runs a second")
+    for name, count in sorted(totals.items()):
+        print(f"  {name:<30}{count:>10}")
+    print(f"{len(failed)} of {len(seeds)} runs broke a rule: {failed}" if failed else "no rule was broken")
+    return 1 if failed else 0
+
+
+def _summarize(verdicts: Iterable[Verdict], *, verbose: bool) -> tuple[list[int], dict[str, int]]:
+    failed: list[int] = []
+    totals: dict[str, int] = {}
+    for verdict in verdicts:
+        for name, count in verdict.counts.items():
+            totals[name] = totals.get(name, 0) + count
+        if verbose:
+            print(
+                f"{verdict.seed}: {verdict.steps} steps, {verdict.span_s:.0f} simulated seconds, "
+                f"{verdict.cpu_s:.2f} s of CPU, {verdict.counts.get('commits', 0)} commits"
+            )
+        if verdict.broken:
+            failed.append(verdict.seed)
+            print(*verdict.tail, sep="\n")
+            print(f"seed {verdict.seed}: {verdict.broken}")
+            print(f"again: python -m cynosure.testing.sim --seed {verdict.seed}", flush=True)
+    return failed, totals
+
+
+def _run_one(seed: int) -> int:
+    print(draw_weather(seeded(seed, "weather")))
+    logging.disable(logging.CRITICAL)
+    run = run_seed(seed)
+    print(*run.history.lines(), sep="\n")
+    for name, count in sorted(run.history.counts.items()):
+        print(f"  {name:<30}{count:>10}")
+    print(run.broken or "no rule was broken")
+    return 1 if run.broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
