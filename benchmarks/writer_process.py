@@ -1,8 +1,9 @@
 """A process of writers: opens a store, then writes whenever it is told to.
 
-    python -m benchmarks.writer_process URL WRITERS KEYS HOT
+    python -m benchmarks.writer_process URL FIRST END ALL KEYS HOT
 
-Reads lines `SECONDS SEED` from its input and answers each with one line of JSON (`Report`).
+Its writers are FIRST to END of ALL, so that every writer of all processes has tables of its own. It reads
+lines `SECONDS SEED` from its input and answers each with one line of JSON (`Report`).
 """
 
 import asyncio
@@ -56,10 +57,11 @@ class WriterProcess:
 
 
 @asynccontextmanager
-async def start(url: str, *, writers: int, keys: int, hot: int) -> AsyncIterator[WriterProcess]:
+async def start(url: str, writers: range, *, of: int, keys: int, hot: int) -> AsyncIterator[WriterProcess]:
     """A running process of writers."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "benchmarks.writer_process", url, str(writers), str(keys), str(hot)),
+        *(sys.executable, "-m", "benchmarks.writer_process", url),
+        *map(str, (writers.start, writers.stop, of, keys, hot)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -71,7 +73,7 @@ async def start(url: str, *, writers: int, keys: int, hot: int) -> AsyncIterator
         await process.wait()
 
 
-async def _serve(url: str, writers: int, total: int, hot: int) -> None:
+async def _serve(url: str, first: int, end: int, of: int, total: int, hot: int) -> None:
     keys = keys_of(total)[:hot]
     loop = asyncio.get_running_loop()
     async with open_store(url) as persistence:
@@ -82,7 +84,7 @@ async def _serve(url: str, writers: int, total: int, hot: int) -> None:
             seconds, seed = line.split()
             began_s, lost, turns = time.perf_counter(), counters.lost, counters.turns
             latencies_s = await write_for(
-                commit, items, keys, writers=writers, seconds=float(seconds), seed=int(seed)
+                commit, items, keys, range(first, end), of=of, seconds=float(seconds), seed=int(seed)
             )
             report = Report(
                 acknowledged=len(latencies_s),

@@ -88,22 +88,24 @@ WAYS: dict[str, Callable[[Persistence], Commit]] = {
 
 
 async def write_for(
-    commit: Commit, items: Items, keys: Sequence[bytes], *, writers: int, seconds: float, seed: int
+    commit: Commit, items: Items, keys: Sequence[bytes], writers: range, *, of: int, seconds: float, seed: int
 ) -> list[float]:
-    """Let writers update random tables, each its own, for this long. The latency of every commit, in s."""
+    """Let some `of` all writers update random tables, for this long. The latency of every commit, in s.
+
+    Every writer has tables of its own: this is about contention on the reference only.
+    """
     end_s = time.perf_counter() + seconds
     latencies_s: list[float] = []
 
     async def write_on(number: int) -> None:
         chance = random.Random(seed * 1000 + number)
         while (began_s := time.perf_counter()) < end_s:
-            # Tables of different writers differ: this is about contention on the reference only.
-            at = chance.randrange(number, len(keys), writers)
+            at = chance.randrange(number, len(keys), of)
             await commit(items.add_all([(keys[at], 1)]))
             latencies_s.append(time.perf_counter() - began_s)
 
     async with asyncio.TaskGroup() as group:
-        for number in range(writers):
+        for number in writers:
             group.create_task(write_on(number))
     return latencies_s
 

@@ -55,7 +55,7 @@ def _writing(
         lost, reads = persistence.counters.lost, persistence.heads.reads
         with meter.measuring():
             latencies_s = await write_for(
-                commit, items, keys, writers=writers, seconds=seconds, seed=next(_seeds)
+                commit, items, keys, range(writers), of=writers, seconds=seconds, seed=next(_seeds)
             )
         meter.count(operations=len(latencies_s))
         commits = await current_sequence(persistence) - sequence
