@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import asyncpg
+import msgspec
 
 from benchmarks.suites.index import table_name
 from cynosure.persistence.commit import COMMIT, Commit, CommitRecord
@@ -41,8 +42,19 @@ _WRITE_ROWS = 2000
 _DEFAULTS = PersistenceSettings()
 
 
-def payload() -> bytes:
-    """What does not compress: bytes per update are then the most an entity of this size can cost."""
+def table_metadata() -> bytes:
+    """Content of an entity: JSON about a table, which compresses as such things do."""
+    chance = random.Random(1)
+    types = ["long", "string", "timestamptz", "decimal(18,2)", "double"]
+    fields = [
+        {"id": number, "name": f"column_{chance.getrandbits(24):x}", "type": chance.choice(types)}
+        for number in range(PAYLOAD_BYTES // 32)
+    ]
+    return msgspec.json.encode({"fields": fields})[:PAYLOAD_BYTES]
+
+
+def incompressible() -> bytes:
+    """The most that an entity of this size can cost in bytes."""
     return random.Random(1).randbytes(PAYLOAD_BYTES)
 
 
@@ -86,18 +98,17 @@ async def fresh_url(scheme: str, directory: str = "") -> AsyncIterator[str]:
         yield f"{scheme}:bench-{uuid.uuid4().hex}"
 
 
-async def load_tables(persistence: Persistence, total: int) -> None:
+async def load_tables(persistence: Persistence, total: int, payload: bytes) -> None:
     """Fill the empty reference `MAIN` with tables."""
     store, ids = persistence.store(MAIN.realm, MAIN.catalog), persistence.ids
     writer = _RowWriter(store)
     names: list[tuple[bytes, bytes]] = []
     by_id: list[tuple[bytes, bytes]] = []
     locations: list[tuple[bytes, bytes]] = []
-    content = payload()
     for number in range(total):
         name = table_name(number, total)
         key, location = encode_key(*name), f"s3://lakehouse-prod/warehouse/{'/'.join(name)}"
-        item = workload.Item(stable_id=ids.next(), location=location, payload=content)
+        item = workload.Item(stable_id=ids.next(), location=location, payload=payload)
         new = NewObject(workload.ITEM, ids.next(), item)
         await writer.write([new])
         stable = encode_id_key(item.stable_id)

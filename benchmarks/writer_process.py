@@ -16,7 +16,7 @@ import msgspec
 import uvloop
 from msgspec import Struct
 
-from benchmarks.loaded_store import keys_of, open_store, payload
+from benchmarks.loaded_store import keys_of, open_store, table_metadata
 from benchmarks.writers import grouped, write_for
 from cynosure.testing.workload import Items
 
@@ -77,7 +77,7 @@ async def _serve(url: str, first: int, end: int, of: int, total: int, hot: int) 
     keys = keys_of(total)[:hot]
     loop = asyncio.get_running_loop()
     async with open_store(url) as persistence:
-        items = Items(persistence.ids, payload=payload())
+        items = Items(persistence.ids, payload=table_metadata())
         commit, counters = grouped(persistence), persistence.counters
         print("ready", flush=True)
         while line := await loop.run_in_executor(None, sys.stdin.readline):

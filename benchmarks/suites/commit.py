@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 
-from benchmarks.loaded_store import fresh_url, keys_of, load_tables, open_store, payload
+from benchmarks.loaded_store import fresh_url, keys_of, load_tables, open_store, table_metadata
 from benchmarks.measure import Meter, Options, Round
 from benchmarks.promises import Promise, has, median, rate, ratio
 from benchmarks.results_file import Result
@@ -34,7 +34,7 @@ async def open_candidates(options: Options) -> AsyncIterator[Mapping[str, Round]
         for database in databases:
             url = await stack.enter_async_context(fresh_url(database, directory))
             persistence = await stack.enter_async_context(open_store(url))
-            await load_tables(persistence, total)
+            await load_tables(persistence, total, table_metadata())
             for way, commit_in in WAYS.items():
                 candidates[f"{database}, {way}"] = _writing(
                     persistence, commit_in(persistence), keys, writers, seconds
@@ -48,7 +48,7 @@ async def open_candidates(options: Options) -> AsyncIterator[Mapping[str, Round]
 def _writing(
     persistence: Persistence, commit: Commit, keys: Sequence[bytes], writers: int, seconds: float
 ) -> Round:
-    items = Items(persistence.ids, payload=payload())
+    items = Items(persistence.ids, payload=table_metadata())
 
     async def write(meter: Meter) -> None:
         sequence = await current_sequence(persistence)

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 
 from benchmarks import writer_process
-from benchmarks.loaded_store import fresh_url, load_tables, open_store
+from benchmarks.loaded_store import fresh_url, load_tables, open_store, table_metadata
 from benchmarks.measure import Meter, Options, Round
 from benchmarks.promises import Promise, has, rate, ratio
 from benchmarks.results_file import Result
@@ -36,7 +36,7 @@ async def open_candidates(options: Options) -> AsyncIterator[Mapping[str, Round]
         for database in databases:
             url = await stack.enter_async_context(fresh_url(database, directory))
             persistence = await stack.enter_async_context(open_store(url))
-            await load_tables(persistence, total)
+            await load_tables(persistence, total, table_metadata())
             for processes in (1, 4):
                 each = writers // processes
                 started = [

@@ -111,6 +111,8 @@ class Store:
 
     async def load_many(self, object_type: ObjectType[T], ids: Sequence[ObjId]) -> list[T]:
         """As `load` for many."""
+        if len(ids) == 1:  # the common case, which needs none of the bookkeeping
+            return [await self.load(object_type, ids[0])]
         values = await self.find_many(object_type, ids)
         for obj_id, value in zip(ids, values, strict=True):
             if value is None:
