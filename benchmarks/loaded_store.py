@@ -34,11 +34,13 @@ from cynosure.persistence.settings import PersistenceSettings
 from cynosure.persistence.spi import Backend, CatalogId, ObjId, Row
 from cynosure.persistence.store import NewObject, Store
 from cynosure.testing import workload
+from cynosure.testing.workload import Items
 
 MAIN = catalog_reference(DEFAULT_REALM, CatalogId("bench"), "main")
 TYPES = TypeRegistry([*OBJECT_TYPES, *workload.OBJECT_TYPES])
 PAYLOAD_BYTES = 2048
 _WRITE_ROWS = 2000
+_CHANGED = 500
 _DEFAULTS = PersistenceSettings()
 
 
@@ -96,6 +98,30 @@ async def fresh_url(scheme: str, directory: str = "") -> AsyncIterator[str]:
             yield f"sqlite:{Path(place) / 'store.db'}"
     else:
         yield f"{scheme}:bench-{uuid.uuid4().hex}"
+
+
+@asynccontextmanager
+async def kept_url(total: int, directory: str = "") -> AsyncIterator[str]:
+    """The URL of a SQLite store with tables. In `directory` it is kept: a million tables take minutes."""
+    with TemporaryDirectory(prefix="cynosure-bench-") as temporary:
+        path = Path(directory or temporary) / f"tables-{total}.db"
+        if not path.exists():
+            unfinished = path.with_suffix(".unfinished")
+            unfinished.unlink(missing_ok=True)
+            async with open_store(f"sqlite:{unfinished}") as persistence:
+                await load_tables(persistence, total, incompressible())
+                await _change_some(persistence)
+            unfinished.rename(path)
+        yield f"sqlite:{path}"
+
+
+async def _change_some(persistence: Persistence) -> None:
+    """Create and rename, so that all three indexes hold recent changes, as those of a used catalog do."""
+    items, commit = Items(persistence.ids, payload=incompressible()), persistence.committer(MAIN).commit
+    for batch in range(0, _CHANGED, 100):
+        names = [f"created_{batch + number}" for number in range(100)]
+        await asyncio.gather(*(commit(items.create(name, location=f"s3://new/{name}")) for name in names))
+        await asyncio.gather(*(commit(items.rename(name, f"renamed_{name}")) for name in names[::2]))
 
 
 async def load_tables(persistence: Persistence, total: int, payload: bytes) -> None:

@@ -27,6 +27,14 @@ class Served(NamedTuple):
         return [child.pid for child in psutil.Process(self.process.pid).children()]
 
 
+def has_ended(process: psutil.Process) -> bool:
+    """An orphan whose new parent has not collected it yet has ended all the same."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 Serve = Callable[..., Awaitable[Served]]
 Wait = Callable[[Callable[[], bool]], Awaitable[None]]
 
@@ -103,3 +111,8 @@ def wait_until() -> Wait:
 async def http() -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(timeout=10) as client:
         yield client
+
+
+@pytest.fixture(name="has_ended")
+def has_ended_fixture() -> Callable[[psutil.Process], bool]:
+    return has_ended

@@ -134,10 +134,10 @@ async def test_workers_share_port_metrics_and_one_operator_and_a_dead_one_is_rep
     assert await served.process.stop() == 0
 
 
-async def test_workers_end_with_their_killed_parent(serve, wait_until) -> None:
+async def test_workers_end_with_their_killed_parent(serve, wait_until, has_ended) -> None:
     served = await serve("--workers", "2")
     workers = [psutil.Process(pid) for pid in served.children()]
 
     served.process.kill9(only_parent=True)
 
-    await wait_until(lambda: not any(worker.is_running() for worker in workers))
+    await wait_until(lambda: all(has_ended(worker) for worker in workers))

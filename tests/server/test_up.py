@@ -28,7 +28,9 @@ async def test_up_says_where_things_are_restarts_what_crashed_and_stops_it_all(
     assert not psutil.pid_exists(catalog)
 
 
-async def test_when_up_is_killed_its_services_end_and_it_can_be_started_again_at_once(serve, http) -> None:
+async def test_when_up_is_killed_its_services_end_and_it_can_be_started_again_at_once(
+    serve, http, has_ended
+) -> None:
     """I23."""
     served = await serve(**UP)
     (catalog,) = map(psutil.Process, served.children())
@@ -36,7 +38,7 @@ async def test_when_up_is_killed_its_services_end_and_it_can_be_started_again_at
     served.process.kill9(only_parent=True)
     await served.process.restart()
 
-    assert not catalog.is_running()
+    assert has_ended(catalog)
     assert (await http.get(f"{served.url}/health/ready")).status_code == 200
 
 

@@ -228,11 +228,11 @@ class Backend(Protocol):
         """A turn at moving this reference, shared fairly between processes; `None` when not offered.
 
         An optimisation for contended references: while one holds, other holders wait, so their
-        swaps are not prepared in vain. It is never needed for correctness, excludes nobody who does not
-        ask, and ends by itself when the holder dies or stops answering. `head_type` is the type of the
-        head's object, so that its row can come along in the same round trip. Entering raises
-        `Unavailable` when the turn does not come within the backend's bound; leaving, also by an error
-        or a cancellation, ends the turn.
+        swaps are not prepared in vain. The holder moves the reference with `swap_ref`, as everybody does.
+        A turn is never needed for correctness, excludes nobody who does not ask, and ends by itself when
+        the holder dies or keeps it for too long. `head_type` is the type of the head's object, so that its
+        row can come along in the same round trip. Entering raises `Unavailable` when the turn does not come
+        within the backend's bound; leaving, also by an error or a cancellation, ends the turn.
         """
         ...
 
@@ -248,13 +248,6 @@ class HeldRef(Protocol):
     @property
     def head_row(self) -> Row | None:
         """The head's own row, when the backend read it in the same round trip and it exists."""
-        ...
-
-    async def swap(self, updated: Reference, rows: Sequence[Row] = ()) -> bool:
-        """As `Backend.swap_ref` from `current`. At most once per turn: a second call is `BadInput`.
-
-        `False` when there is no `current`. After the turn ended: `Unavailable`.
-        """
         ...
 
 

@@ -1,30 +1,24 @@
 """Fairness between processes that commit to one reference."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 import pytest
 
-from cynosure.persistence.spi import Reference, RefKey, Row
+from cynosure.persistence.spi import Reference, RefKey
 from cynosure.testing.harness.clock import ManualClock
 from cynosure.testing.small_store import RuledBackend, SmallStore
 
 pytestmark = pytest.mark.anyio
 
 
-class Turn:
+class Turn(NamedTuple):
     """A turn as a database offers it: it stops others who ask, and nobody else."""
 
-    head_row = None
-
-    def __init__(self, backend: "TurnBackend", current: Reference | None) -> None:
-        self._backend = backend
-        self.current = current
-
-    async def swap(self, updated: Reference, rows: Sequence[Row] = ()) -> bool:
-        assert self.current is not None
-        return await self._backend.swap_ref(self.current, updated, rows)
+    current: Reference | None
+    head_row: None = None
 
 
 class TurnBackend(RuledBackend):
@@ -39,7 +33,7 @@ class TurnBackend(RuledBackend):
     @asynccontextmanager
     async def hold_ref(self, key: RefKey, head_type: str) -> AsyncIterator[Turn]:  # type: ignore[override]
         async with self._lock:
-            yield Turn(self, (await self.fetch_refs([key]))[0])
+            yield Turn((await self.fetch_refs([key]))[0])
 
 
 @pytest.fixture

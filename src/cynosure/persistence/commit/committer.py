@@ -47,7 +47,7 @@ _TURNS_AFTER_LOSS = 64
 _WINS_WITHOUT_TURN = 32
 """After so many groups that won without a turn, one asks for it all the same. A turn stops only those who
 ask, so a process that is always first, from its own last commit, would starve those who do."""
-_GROUPS_PER_TURN = 1
+_GROUPS_PER_TURN = 8
 """How many groups may follow each other in one turn. Handing it over costs three round trips, and the next
 process has to read and decode the head that was just written."""
 _PATIENCE_S = 0.005

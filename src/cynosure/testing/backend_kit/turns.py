@@ -5,7 +5,6 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from cynosure.common.errors import BadInput, Unavailable
 from cynosure.persistence.spi import Backend, HeldRef
 from cynosure.testing.backend_kit.fixtures import KitFixtures
 from cynosure.testing.backend_kit.samples import REF, fetch_ref, fixed, reference
@@ -30,13 +29,10 @@ class TurnTests(KitFixtures):
             assert turn.current == reference(1, 2, (9,))
             assert turn.head_row in (fixed(1, b"head", HEAD_TYPE), None)
 
-    async def test_a_turn_at_a_missing_reference_cannot_move_it(self, backend: Backend) -> None:
+    async def test_a_turn_at_a_missing_reference_shows_none(self, backend: Backend) -> None:
         async with hold(backend) as turn:
             assert turn.current is None
             assert turn.head_row is None
-            assert not await turn.swap(reference(2))
-
-        assert await fetch_ref(backend) is None
 
     async def test_a_head_without_a_row_is_shown_as_such(self, backend: Backend) -> None:
         await backend.insert_ref(reference(1))
@@ -45,37 +41,18 @@ class TurnTests(KitFixtures):
             assert turn.current == reference(1)
             assert turn.head_row is None
 
-    async def test_a_turns_swap_moves_the_reference_with_its_rows(
+    async def test_a_holder_moves_the_reference_as_often_as_it_likes(
         self, backend: Backend, other: Backend
     ) -> None:
         await backend.insert_ref(reference(1))
-        rows = [fixed(2, b"head", HEAD_TYPE), fixed(3)]
 
-        async with hold(backend) as turn:
-            assert await turn.swap(reference(2, recent=(1,)), rows)
+        async with hold(backend):
+            assert await backend.swap_ref(reference(1), reference(2), [fixed(2)])
+            assert await backend.swap_ref(reference(2), reference(3), [fixed(3)])
             # Acknowledged means visible to all, also before the turn is left.
-            assert await fetch_ref(other) == reference(2, recent=(1,))
-            assert await other.fetch([row.key for row in rows]) == rows
+            assert await fetch_ref(other) == reference(3)
 
-    async def test_a_turn_swaps_once(self, backend: Backend) -> None:
-        await backend.insert_ref(reference(1))
-
-        async with hold(backend) as turn:
-            assert await turn.swap(reference(2))
-            with pytest.raises(BadInput):
-                await turn.swap(reference(3))
-
-        assert await fetch_ref(backend) == reference(2)
-
-    async def test_a_turn_that_was_left_cannot_swap(self, backend: Backend) -> None:
-        await backend.insert_ref(reference(1))
-        async with hold(backend) as turn:
-            pass
-
-        with pytest.raises(Unavailable):
-            await turn.swap(reference(2))
-
-        assert await fetch_ref(backend) == reference(1)
+        assert await other.fetch([fixed(2).key, fixed(3).key]) == [fixed(2), fixed(3)]
 
     async def test_turns_exclude_each_other_so_none_is_prepared_in_vain(
         self, backend: Backend, other: Backend
@@ -90,9 +67,8 @@ class TurnTests(KitFixtures):
                 assert inside == 1
                 assert turn.current is not None
                 head = turn.current.head + 1
-                await asyncio.sleep(0)
+                assert await handle.swap_ref(turn.current, reference(head), [fixed(head, type_=HEAD_TYPE)])
                 inside -= 1
-                assert await turn.swap(reference(head), [fixed(head, type_=HEAD_TYPE)])
 
         await asyncio.gather(*(move(handle) for handle in (backend, other) * 4))
 
@@ -127,18 +103,18 @@ class TurnTests(KitFixtures):
         await backend.insert_ref(reference(1, key=grants))
 
         async with hold(backend) as turn, hold(other, grants) as other_turn:
-            assert await other_turn.swap(reference(2, key=grants))
-            assert await turn.swap(reference(2))
+            assert turn.current == reference(1)
+            assert other_turn.current == reference(1, key=grants)
 
     async def test_who_does_not_ask_for_a_turn_is_stopped_only_by_the_comparison(
         self, backend: Backend, other: Backend
     ) -> None:
         await backend.insert_ref(reference(1))
 
-        async with hold(backend) as turn:
+        async with hold(backend):
             assert await other.swap_ref(reference(1), reference(2), [fixed(2)])
             assert await fetch_ref(backend) == reference(2)
-            assert not await turn.swap(reference(3), [fixed(3)])
+            assert not await backend.swap_ref(reference(1), reference(3), [fixed(3)])
 
         assert await fetch_ref(other) == reference(2)
 
@@ -152,7 +128,7 @@ class TurnTests(KitFixtures):
                 raise ZeroDivisionError
 
         async with hold(other) as turn:
-            assert await turn.swap(reference(2))
+            assert turn.current == reference(1)
 
     async def test_a_cancelled_holder_frees_the_reference(self, backend: Backend, other: Backend) -> None:
         await backend.insert_ref(reference(1))
@@ -175,7 +151,7 @@ class TurnTests(KitFixtures):
             await holder
 
         async with hold(other) as turn:
-            assert await turn.swap(reference(2))
+            assert turn.current == reference(1)
 
     async def test_a_cancelled_waiter_does_not_keep_others_waiting(
         self, backend: Backend, other: Backend
@@ -186,16 +162,15 @@ class TurnTests(KitFixtures):
             async with hold(other):
                 pytest.fail("the turn was taken")
 
-        async with hold(backend) as turn:
+        async with hold(backend):
             waiter = asyncio.ensure_future(wait_for_turn())
             await asyncio.sleep(0.1)
             waiter.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiter
-            assert await turn.swap(reference(2))
 
         async with hold(other) as turn:
-            assert turn.current == reference(2)
+            assert turn.current == reference(1)
 
     async def test_many_waiting_turns_leave_room_for_reads_and_writes(
         self, backend: Backend, other: Backend

@@ -6,35 +6,12 @@ import sys
 import time
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from random import SystemRandom
-from typing import NamedTuple
 
+from cynosure.testing.sim.verdict import Verdict, judge
 from cynosure.testing.sim.weather import draw_weather
 from cynosure.testing.sim.world import run_seed, seeded
-
-_TAIL = 60
-
-
-class Verdict(NamedTuple):
-    """What a worker process sends back of a run."""
-
-    seed: int
-    broken: str
-    tail: list[str]
-    counts: dict[str, int]
-    cpu_s: float
-    steps: int
-    span_s: float
-
-
-def judge(seed: int, tail: int = _TAIL) -> Verdict:
-    """Run one seed, in any process."""
-    logging.disable(logging.CRITICAL)  # Servers that crash and lose their leases would fill the screen.
-    started_s = time.process_time()
-    run = run_seed(seed)
-    cpu_s = time.process_time() - started_s
-    lines = run.history.lines(tail) if run.broken else []
-    return Verdict(seed, str(run.broken or ""), lines, run.history.counts, cpu_s, run.steps, run.span_s)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -54,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.jobs <= 1:
         failed, totals = _summarize(map(judge, seeds), verbose=options.verbose)
     else:
-        with ProcessPoolExecutor(options.jobs) as pool:
+        with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
             failed, totals = _summarize(pool.map(judge, seeds, chunksize=4), verbose=options.verbose)
     elapsed_s = time.monotonic() - started_s
     rate = len(seeds) / max(elapsed_s, 1e-9)

@@ -59,6 +59,7 @@ class Troubles:
         chaos = self._weather.chaos
         kinds: tuple[tuple[float, Callable[[Random], Awaitable[None]]], ...] = (
             (chaos.crash_s, self._crash),
+            (chaos.restart_s, self._restart),
             (chaos.pause_s, self._pause),
             (chaos.partition_s, self._partition),
             (chaos.outage_s, self._outage),
@@ -88,9 +89,27 @@ class Troubles:
             return
         self._history.note(machine.name, "CRASH", machine.server.name)
         self._history.count("crashes")
-        machine.server.crash()
+        server = machine.server
+        server.crash()
         await asyncio.sleep(rng.expovariate(1.0))
-        machine.restart()
+        if machine.server is server:
+            machine.restart()
+
+    async def _restart(self, rng: Random) -> None:
+        """A clean exit, as in a rolling upgrade. Whoever still waits for an answer is cut off."""
+        machine = rng.choice(self._machines)
+        server = machine.server
+        if not server.is_up:
+            return
+        self._history.note(machine.name, "RESTART", server.name)
+        self._history.count("restarts")
+        try:
+            await server.call(server.stop)
+            server.crash()
+        except ServerDied:
+            pass
+        if machine.server is server:
+            machine.restart()
 
     async def _pause(self, rng: Random) -> None:
         server = rng.choice(self._machines).server

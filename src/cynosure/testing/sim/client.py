@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from cynosure.common.errors import (
     AlreadyExists,
@@ -46,6 +46,16 @@ class Servers(Protocol):
         ...
 
 
+class _Asking(NamedTuple):
+    """What a client wants, however often it has to ask."""
+
+    number: str
+    reference: RefKey
+    operation: Operation
+    key_hash: str
+    guard: RefKey | None
+
+
 class Client:
     """One client: a sequence of operations with pauses in between."""
 
@@ -68,14 +78,15 @@ class Client:
             await asyncio.sleep(self._rng.expovariate(1.0 / self._weather.think_s))
             reference = self._rng.choice(self._references)
             luck = self._rng.random()
-            if luck < 0.12:
-                await self.read_head(reference)
-            elif luck < 0.2:
+            past = 0.0 if self._weather.has_wild_clock else self._weather.past
+            if luck < 0.08:
                 await self.list_names(reference)
-            elif luck < 0.24 and not self._weather.has_wild_clock:
+            elif luck < 0.08 + past / 2:
                 await self.hold_pin(reference)
-            elif luck < 0.3 and not self._weather.has_wild_clock:
+            elif luck < 0.08 + past:
                 await self.restore(reference)
+            elif luck < 0.08 + past + self._weather.reads:
+                await self.read_head(reference)
             else:
                 await self.change(reference, self._draw())
 
@@ -118,18 +129,22 @@ class Client:
         number = f"{self.name}-{self._asked}"
         has_key = self._rng.random() < 0.5 and not self._weather.has_wild_clock
         key_hash = hashlib.sha256(number.encode()).hexdigest()[:32] if has_key else ""
-        guard = self._rng.choice(self._references) if self._rng.random() < 0.15 else None
+        guard = self._rng.choice(self._references) if self._rng.random() < self._weather.guards else None
+        asking = _Asking(number, reference, operation, key_hash, guard if guard != reference else None)
         # A key is remembered for its lifetime; an attempt takes up to the deadline, clocks differ a little.
         last_s = self._now_s() + self._weather.key_lifetime_s - self._weather.deadline_s - 2 * CLOCK_SLACK_S
-        guard = guard if guard != reference else None
-        for again in range(_ATTEMPTS):
-            hang_up_after_s = None
-            if not is_patient and self._rng.random() < self._weather.chaos.disconnect:
-                hang_up_after_s = self._rng.expovariate(10.0)
-            attempt = await self._attempt(
-                f"{number}.{again}", reference, operation, key_hash, guard, hang_up_after_s
+        if is_patient:
+            return await self._attempt(asking, "0", None)
+        if has_key and self._rng.random() < self._weather.hedging:
+            self._history.count("hedged requests")
+            attempt, _ = await asyncio.gather(
+                self._attempt(asking, "0", self._draw_patience_s()),
+                self._attempt(asking, "hedge", self._draw_patience_s()),
             )
-            if not is_patient and self._rng.random() < self._weather.chaos.deafness:
+            return attempt
+        for again in range(_ATTEMPTS):
+            attempt = await self._attempt(asking, str(again), self._draw_patience_s())
+            if self._rng.random() < self._weather.chaos.deafness:
                 self._forget(attempt)
             is_open = attempt.outcome in ("unknown", "unavailable") and key_hash
             if not is_open or self._now_s() >= last_s:
@@ -137,32 +152,31 @@ class Client:
             await asyncio.sleep(self._rng.expovariate(2.0))
         return attempt
 
-    async def _attempt(
-        self,
-        request_id: str,
-        reference: RefKey,
-        operation: Operation,
-        key_hash: str,
-        guard: RefKey | None,
-        hang_up_after_s: float | None,
-    ) -> Attempt:
+    def _draw_patience_s(self) -> float | None:
+        """After how long this client hangs up; `None` when it waits for the answer."""
+        if self._rng.random() < self._weather.chaos.disconnect:
+            return self._rng.expovariate(10.0)
+        return None
+
+    async def _attempt(self, asking: "_Asking", again: str, patience_s: float | None) -> Attempt:
         server = await self._servers.pick()
-        attempt = self._invoke(request_id, reference, operation, key_hash, server)
+        reference, request_id = asking.reference, f"{asking.number}.{again}"
+        attempt = self._invoke(request_id, reference, asking.operation, asking.key_hash, server)
         request = Request(
-            self._prepare(attempt, server, guard),
+            self._prepare(attempt, server, asking.guard),
             principal=self.name,
-            operation=operation.kind,
+            operation=asking.operation.kind,
             request_id=request_id,
-            key_hash=key_hash,
+            key_hash=asking.key_hash,
         )
-        if hang_up_after_s is not None:
+        if patience_s is not None:
             self._history.count("hang-ups")
 
         async def commit() -> Any:
             attempt.started_s = self._now_s()
             return await server.committers[reference].commit(request)
 
-        await self._settle(attempt, server.call(commit, hang_up_after_s=hang_up_after_s))
+        await self._settle(attempt, server.call(commit, hang_up_after_s=patience_s))
         return attempt
 
     def _invoke(

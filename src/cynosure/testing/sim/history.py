@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from cynosure.persistence.backends.memory import MemoryStore
 from cynosure.persistence.commit.records import NO_COMMIT
+from cynosure.persistence.ids.snowflake import decompose
 from cynosure.persistence.parts import join, part_keys
 from cynosure.persistence.spi import ObjId, ObjKey, Reference, RefKey, Row
 from cynosure.testing.sim.loop import SimLoop
@@ -85,8 +86,9 @@ class Listing(NamedTuple):
 class History:
     """Records of one run."""
 
-    def __init__(self, loop: SimLoop) -> None:
+    def __init__(self, loop: SimLoop, *, has_wild_clock: bool = False) -> None:
         self._loop = loop
+        self._has_wild_clock = has_wild_clock
         self._events: list[tuple[float, str, str, tuple[Any, ...]]] = []
         self.attempts: dict[str, Attempt] = {}
         self.moves: dict[RefKey, list[Move]] = {}
@@ -95,6 +97,8 @@ class History:
         self.sent: dict[ObjId, float] = {}
         """Commit to the time at which its swap was first sent."""
         self.ids: dict[ObjId, str] = {}
+        self._newest_of: dict[int, ObjId] = {}
+        """Node id to the newest id made with it, by anyone."""
         self.counts: dict[str, int] = {}
         self.breaches: list[BrokenRule] = []
 
@@ -129,7 +133,12 @@ class History:
         """An id was made; nobody may have made it before."""
         if obj_id in self.ids:
             self.breach("ids are unique", f"{server} made {obj_id}, which {self.ids[obj_id]} had made")
-        self.ids[obj_id] = server
+        node = decompose(obj_id).node
+        # With wild clocks a node id may have two holders at once, in separate spans of time.
+        if obj_id <= self._newest_of.get(node, 0) and not self._has_wild_clock:
+            text = f"{server} made {obj_id} after {self._newest_of[node]} of the same node id"
+            self.breach("the next holder of a node id starts later", text)
+        self._newest_of[node], self.ids[obj_id] = obj_id, server
 
     def breach(self, rule: str, text: str) -> None:
         """Note a broken rule. Not raised here: this may run below production code, which would catch it."""

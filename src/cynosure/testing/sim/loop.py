@@ -71,9 +71,13 @@ class Process:
     def adopt(self, task: asyncio.Task[Any]) -> None:
         """Remember a task. Kept by a strong reference: a dead process' task must not be finalized early."""
         if len(self._tasks) >= self._purge_at:
-            self._tasks = self.pending_tasks()
+            self.forget_done()
             self._purge_at = 2 * len(self._tasks) + 64
         self._tasks.append(task)
+
+    def forget_done(self) -> None:
+        """Let go of tasks that have ended, so that they can tell of exceptions nobody asked for."""
+        self._tasks = self.pending_tasks()
 
     def pending_tasks(self) -> list[asyncio.Task[Any]]:
         """Tasks that have not ended, oldest first."""
@@ -194,8 +198,9 @@ class SimLoop(asyncio.BaseEventLoop):
             main = self.outside.spawn(work)
             while not main.done():
                 self._step()
-            # Only now do futures in cycles tell that nobody asked for their exceptions.
-            gc.collect()
+            for process in self._processes:
+                process.forget_done()
+            gc.collect()  # Futures in cycles tell only now.
             return main.result()
         finally:
             self._bury()

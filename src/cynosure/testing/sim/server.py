@@ -120,6 +120,7 @@ class SimServer:
         self.weather = weather
         self.process = loop.new_process(name)
         self.is_up = False
+        self.is_stopping = False
         self.counters = Counters()
         self._loop = loop
         self._network = network
@@ -203,7 +204,7 @@ class SimServer:
 
     async def stop(self) -> None:
         """A clean exit."""
-        self.is_up = False
+        self.is_up, self.is_stopping = False, True
         await self._task_loop.__aexit__(None, None, None)
         for committer in self.committers.values():
             await committer.close()

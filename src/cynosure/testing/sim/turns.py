@@ -3,17 +3,17 @@
 First come, first served. A turn ends when it is given back, when its holder's process died, or when the
 holder stays silent for too long, as a database ends an idle transaction.
 
-Must not break: a turn that the database has ended applies nothing any more, and its holder is told so.
+Must not break: a turn excludes only those who ask for one; the comparison in the swap decides, as always.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Protocol, TypeVar
 
-from cynosure.common.errors import BadInput, Unavailable
+from cynosure.common.errors import Unavailable
 from cynosure.persistence.backends.memory import MemoryBackend
 from cynosure.persistence.spi import HeldRef, ObjKey, Reference, RefKey, Row
 from cynosure.testing.sim.history import History
@@ -59,10 +59,6 @@ class Turns:
         """A turn for a server."""
         return _Turn(self, network, machine, process, key, head_type)
 
-    def note_sent(self, updated: Reference) -> None:
-        """A swap was sent."""
-        self._history.sent.setdefault(updated.head, self._now_s())
-
     async def wait(self, turn: "_Turn") -> None:
         """Queue up, on the database's side, until the turn comes."""
         if turn.is_over:  # Given back before the wish for it arrived.
@@ -107,7 +103,6 @@ class _Turn:
         self._network = network
         self._machine = machine
         self._head_type = head_type
-        self._is_used = False
 
     async def __aenter__(self) -> "_Turn":
         async def queue_up() -> tuple[Reference | None, Row | None]:
@@ -133,23 +128,6 @@ class _Turn:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._give_back()
-
-    async def swap(self, updated: Reference, rows: Sequence[Row] = ()) -> bool:
-        if self._is_used:
-            raise BadInput("A turn moves its reference once", field="swap", fix="Take another turn.")
-        self._is_used = True
-        current = self.current
-        if current is None:
-            return False
-
-        async def swap() -> bool:
-            if self.is_over:
-                raise Unavailable("The turn at this reference is over")
-            self.heard_s = self._turns._now_s()
-            return await self._network.database.swap_ref(current, updated, rows)
-
-        self._turns.note_sent(updated)
-        return await self._network.call(self._machine, f"turn swap {updated.head}", swap, is_write=True)
 
     def _give_back(self) -> None:
         async def end() -> None:

@@ -43,6 +43,7 @@ class Chaos:
     """Mean seconds between the events of one kind; 0 means never."""
 
     crash_s: float
+    restart_s: float
     pause_s: float
     long_pause: float
     """Chance that a pause outlasts every deadline and lease."""
@@ -68,6 +69,14 @@ class Weather:
     references: int
     names: int
     """How many different names the clients use: fewer means more conflicts."""
+    reads: float
+    """Share of reads of a head."""
+    past: float
+    """Share of operations on earlier states: half of them pin one, half of them restore one."""
+    guards: float
+    """Share of changes that also rely on the head of another reference."""
+    hedging: float
+    """Chance that a request with a key is sent to two servers at once."""
     faults: Faults
     chaos: Chaos
     is_shuffled: bool
@@ -110,6 +119,7 @@ def draw_weather(rng: Random) -> Weather:
     )
     chaos = Chaos(
         crash_s=rng.choice((0.0, 6.0, 15.0)),
+        restart_s=rng.choice((0.0, 6.0)),
         pause_s=rng.choice((0.0, 3.0, 8.0)),
         long_pause=rng.choice((0.0, 0.3)),
         partition_s=rng.choice((0.0, 8.0, 20.0)),
@@ -123,10 +133,14 @@ def draw_weather(rng: Random) -> Weather:
     return Weather(
         servers=rng.choice((1, 2, 2, 3, 3, 5)),
         clients=rng.choice((2, 4, 6)),
-        operations=rng.randrange(8, 20),
+        operations=rng.randrange(8, 26),
         think_s=rng.choice((0.05, 0.5, 2.0, 2.0)),
         references=rng.choice((1, 2)),
         names=rng.choice((3, 8, 30)),
+        reads=rng.choice((0.1, 0.1, 0.4)),
+        past=rng.choice((0.1, 0.1, 0.3)),
+        guards=rng.choice((0.05, 0.3)),
+        hedging=rng.choice((0.0, 0.2)),
         faults=faults,
         chaos=chaos,
         is_shuffled=rng.random() < 0.5,

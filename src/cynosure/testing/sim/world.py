@@ -61,7 +61,7 @@ class World:
         self.seed = seed
         self.weather = weather if weather is not None else draw_weather(self.rng("weather"))
         self.loop = SimLoop(self.rng("loop"), is_shuffled=self.weather.is_shuffled, most_steps=_MOST_STEPS)
-        self.history = History(self.loop)
+        self.history = History(self.loop, has_wild_clock=self.weather.has_wild_clock)
         self._parts = parts
         self.store = watched_store(self.history)
         self.database = make_database(self.weather, self.store)
@@ -150,6 +150,8 @@ class World:
         self.network.heal()
         self.history.note("world", "HEALED")
         for machine in self.machines:
+            if machine.server.is_stopping and not machine.server.process.is_dead:
+                machine.server.crash()  # Its restart was called off.
             if machine.server.process.is_dead:
                 machine.restart()
         # Longer than any message is late, any deadline and any lease.
@@ -233,20 +235,22 @@ def run_seed(seed: int, *, parts: Parts | None = None, weather: Weather | None =
     gc.disable()
     gc.freeze()
     try:
-        world = World(seed, parts=parts or Parts(), weather=weather)
-        broken: BrokenRule | None = None
-        try:
-            world.loop.run(world.run())
-        except Stuck as error:
-            broken = BrokenRule("every run ends", str(error))
-        except BrokenRule as error:
-            broken = error
-        for problem in world.loop.problems:
-            world.history.breach("no exception is lost", problem)
-        if world.history.breaches:
-            broken = world.history.breaches[0]
-        return Run(world, broken)
+        return _run(World(seed, parts=parts or Parts(), weather=weather))
     finally:
+        gc.collect()
         gc.unfreeze()
         if was_collecting:
             gc.enable()
+
+
+def _run(world: World) -> Run:
+    broken: BrokenRule | None = None
+    try:
+        world.loop.run(world.run())
+    except Stuck as error:
+        broken = BrokenRule("every run ends", str(error))
+    except BrokenRule as error:
+        broken = error.with_traceback(None)  # Its frames would keep the whole world alive.
+    breaches = world.history.breaches
+    breaches += [BrokenRule("no exception is lost", problem) for problem in world.loop.problems]
+    return Run(world, breaches[0] if breaches else broken)

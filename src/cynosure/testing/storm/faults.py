@@ -6,8 +6,7 @@ Only this program uses them: production has no such hooks.
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Sequence
 from random import Random
 from typing import Any, TypeVar
 
@@ -15,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from cynosure.common.clock import SystemClock
-from cynosure.persistence.spi import Backend, HeldRef, Limits, ObjKey, Reference, RefKey, Row
+from cynosure.persistence.spi import Backend, Limits, ObjKey, Reference, Row
 
 T = TypeVar("T")
 
@@ -67,12 +66,13 @@ class SelfHarming:
 
     async def swap_ref(self, expected: Reference, updated: Reference, rows: Sequence[Row] = ()) -> bool:
         """See `Backend`."""
-        return await self._around_swap(lambda: self._inner.swap_ref(expected, updated, rows))
-
-    def hold_ref(self, key: RefKey, head_type: str) -> AbstractAsyncContextManager[HeldRef] | None:
-        """See `Backend`."""
-        hold = self._inner.hold_ref(key, head_type)
-        return None if hold is None else self._hold(hold)
+        self._swaps += 1
+        if self._swaps == self._faults.stop_before_swap:
+            await self._stop()
+        won = await self._counted(self._inner.swap_ref(expected, updated, rows))
+        if won and self._rng.random() < self._faults.kill_after_swap:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return won
 
     async def delete(self, keys: Sequence[ObjKey]) -> None:
         """See `Backend`."""
@@ -80,20 +80,6 @@ class SelfHarming:
         if self._deletes == self._faults.stop_before_delete:
             await self._stop()
         await self._inner.delete(keys)
-
-    @asynccontextmanager
-    async def _hold(self, hold: AbstractAsyncContextManager[HeldRef]) -> AsyncIterator[HeldRef]:
-        async with hold as held:
-            yield _SelfHarmingTurn(held, self._around_swap)
-
-    async def _around_swap(self, swap: Callable[[], Awaitable[bool]]) -> bool:
-        self._swaps += 1
-        if self._swaps == self._faults.stop_before_swap:
-            await self._stop()
-        won = await self._counted(swap())
-        if won and self._rng.random() < self._faults.kill_after_swap:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return won
 
     async def _counted(self, write: Awaitable[T]) -> T:
         self._writing += 1
@@ -108,25 +94,6 @@ class SelfHarming:
         while self._writing:  # noqa: ASYNC110
             await asyncio.sleep(0)
         os.kill(os.getpid(), signal.SIGSTOP)
-
-
-class _SelfHarmingTurn:
-    def __init__(
-        self, inner: HeldRef, around: Callable[[Callable[[], Awaitable[bool]]], Awaitable[bool]]
-    ) -> None:
-        self._inner = inner
-        self._around = around
-
-    @property
-    def current(self) -> Reference | None:
-        return self._inner.current
-
-    @property
-    def head_row(self) -> Row | None:
-        return self._inner.head_row
-
-    async def swap(self, updated: Reference, rows: Sequence[Row] = ()) -> bool:
-        return await self._around(lambda: self._inner.swap(updated, rows))
 
 
 class SettableClock(SystemClock):

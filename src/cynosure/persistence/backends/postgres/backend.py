@@ -40,7 +40,7 @@ class PostgresBackend:
         self._place = f"{address.place}, schema {address.schema}"
         self._statements = Statements(address.schema)
         self._sessions = Sessions(address, self._statements)
-        self._turns = Turns(self._sessions, self._statements, _LIMITS)
+        self._turns = Turns(self._sessions, self._statements)
 
     @property
     def limits(self) -> Limits:

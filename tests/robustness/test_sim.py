@@ -1,0 +1,118 @@
+"""Two hundred simulated histories of several servers, judged by the checker.
+
+`./dev sim 2000` runs more of them. `test_sim_mutants.py` shows that the checker can fail.
+"""
+
+import hashlib
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import pytest
+
+from cynosure.testing.sim import run_seed
+from cynosure.testing.sim.verdict import Verdict, judge
+
+SEEDS = range(200)
+
+REGRESSIONS: dict[str, int] = {}
+"""Seeds that broke a rule before a bug was fixed (README.md). They mean this simulator: a change to it that
+draws other random numbers makes other histories of them."""
+
+EXERCISED = (
+    "clock steps",
+    "collections",
+    "commits",
+    "crashes",
+    "hang-ups",
+    "hedged requests",
+    "listings",
+    "lost swaps",
+    "messages answer_lost",
+    "messages late",
+    "messages refused",
+    "messages request_lost",
+    "outages",
+    "partitions",
+    "pauses",
+    "pinned listings",
+    "prepared again",
+    "reads",
+    "requests already",
+    "requests committed",
+    "requests refused",
+    "requests unavailable",
+    "requests unknown",
+    "restarts",
+    "rows collected",
+    "task takeovers",
+    "tasks lost",
+    "tasks succeeded",
+    "turns",
+    "turns ended by the database",
+    "unknown swaps",
+)
+
+
+@pytest.fixture(autouse=True)
+def no_logs() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> list[Verdict]:
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        return list(pool.map(judge, SEEDS, chunksize=10))
+
+
+def test_no_history_breaks_a_rule(verdicts: list[Verdict]) -> None:
+    """I3-I5, I7-I17: whatever befell servers, clocks and messages."""
+    broken = [verdict for verdict in verdicts if verdict.broken]
+    for verdict in broken[:1]:
+        print(*verdict.tail, sep="\n")
+
+    assert [f"seed {verdict.seed}: {verdict.broken}" for verdict in broken] == []
+
+
+def test_the_histories_contain_everything_that_can_happen(verdicts: list[Verdict]) -> None:
+    totals = {name: sum(verdict.counts.get(name, 0) for verdict in verdicts) for name in EXERCISED}
+
+    assert [name for name, count in totals.items() if not count] == []
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_a_history_that_once_broke_a_rule_does_not_any_more(name: str) -> None:
+    assert run_seed(REGRESSIONS[name]).broken is None
+
+
+def fingerprint(seed: int) -> str:
+    return hashlib.sha256("\n".join(run_seed(seed).history.lines()).encode()).hexdigest()
+
+
+@pytest.mark.parametrize("seed", [3, 17])
+def test_one_seed_is_one_history(seed: int) -> None:
+    here = fingerprint(seed)
+    script = (
+        "import hashlib, logging; logging.disable(logging.CRITICAL)\n"
+        "from cynosure.testing.sim import run_seed\n"
+        f"print(hashlib.sha256('\\n'.join(run_seed({seed}).history.lines()).encode()).hexdigest())"
+    )
+    elsewhere = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for hash_seed in ("1", "2")
+    }
+
+    assert fingerprint(seed) == here
+    assert elsewhere == {here}
