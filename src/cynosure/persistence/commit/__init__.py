@@ -1,7 +1,12 @@
 """Two-phase group commit: the only code that moves a reference.
 
-Start with `committer.py` (the loop), then `request.py` (what an operation hands in), `view.py` (what
-it may ask of a state), `build.py` (a commit object out of a draft), `outcome.py` (lost answers).
+- `request.py`      what an operation hands in: `Request`, `Prepared`, and what comes of it
+- `committer.py`    the loop: queue, group, swap, answer
+- `preparing.py`    first phase: work a request out on a state; `view.py` is what it may ask of one
+- `entry.py`        a request on its way, and the group it travels in
+- `build.py`        second phase: one commit object out of a draft; `records.py` is its stored form
+- `outcome.py`      lost answers; `recent_keys.py` idempotency keys; `recent_heads.py` earlier heads
+- `head_belief.py`, `arrivals.py`   what saves work: the known head, turns with others, waiting a moment
 """
 
 from cynosure.persistence.commit.build import CommitLimits

@@ -17,47 +17,38 @@ Must not break:
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from random import Random
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from cynosure.common.clock import Clock
-from cynosure.common.errors import BadInput, CynosureError, OutcomeUnknown, Unavailable
+from cynosure.common.errors import CynosureError, OutcomeUnknown, Unavailable
 from cynosure.common.retry import Backoff
 from cynosure.common.telemetry.logs import ERROR, Log
 from cynosure.persistence import metrics
+from cynosure.persistence.commit.arrivals import Arrivals
 from cynosure.persistence.commit.build import Built, CommitLimits, build_commit
 from cynosure.persistence.commit.entry import Base, Counters, Entry, Group
+from cynosure.persistence.commit.head_belief import Company, KnownHead
 from cynosure.persistence.commit.outcome import settle_swap
-from cynosure.persistence.commit.recent_keys import find_key
+from cynosure.persistence.commit.preparing import Preparer
 from cynosure.persistence.commit.records import COMMIT, Holds
 from cynosure.persistence.commit.request import AlreadyCommitted, Committed, Request
-from cynosure.persistence.commit.view import Draft, Standing, State, Tracked, View
+from cynosure.persistence.commit.view import Draft, Standing, State
 from cynosure.persistence.heads import Heads, missing_reference
 from cynosure.persistence.ids import IdSource
-from cynosure.persistence.spi import ObjId, Reference, RefKey, Row
+from cynosure.persistence.spi import Reference, RefKey, Row
 from cynosure.persistence.store import Store
 
 R = TypeVar("R")
 _log = Log(__name__)
 
-_TURNS_AFTER_LOSS = 64
-"""After a lost race, how many groups take turns with other processes (`Backend.hold_ref`)."""
-_WINS_WITHOUT_TURN = 32
-"""After so many groups that won without a turn, one asks for it all the same. A turn stops only those who
-ask, so a process that is always first, from its own last commit, would starve those who do."""
 _GROUPS_PER_TURN = 8
 """How many groups may follow each other in one turn. Handing it over costs three round trips, and the next
 process has to read and decode the head that was just written."""
 _PATIENCE_S = 0.005
 """How long one who has the turn waits for those who are being prepared, for the same reason."""
-_ASSUMED_S = 1.0
-"""How long the head a process last wrote or read is taken for the current one when a change is prepared."""
-_DOUBTED_S = 5.0
-"""After a lost race, how long it is not."""
-_ARRIVAL_STEPS = 3
-"""Steps of the event loop from an answer to the caller's next request."""
 
 
 class Committer:
@@ -89,21 +80,14 @@ class Committer:
         self._queue: deque[Entry] = deque()
         self._in_hand: list[Entry] = []
         """Taken from the queue and not answered yet."""
-        self._arriving = 0
-        """How many requests are being prepared for the first time."""
-        self._all_here: asyncio.Future[None] | None = None
+        self._arrivals = Arrivals()
         self._worker: asyncio.Task[None] | None = None
         self._preparing: set[asyncio.Task[None]] = set()
-        self._base: Base | None = None
-        self._base_s = 0.0
-        """When the base was known to be the head."""
-        self._doubted_until_s = 0.0
+        self._preparer = Preparer(store, clock, limits, counters, indexes)
+        self._head = KnownHead(clock)
         self._is_assumed = False
         """Nobody has read the head that the group in hand is based on since its members came."""
-        self._is_behind = False
-        """Others have moved the reference: the next group begins by reading it."""
-        self._turns_wanted = 0
-        self._wins_without_turn = 0
+        self._company = Company()
         self._alone_for = 0
         """How many entries to commit one by one, after a group could not be built."""
 
@@ -119,19 +103,18 @@ class Committer:
         does not undo a change that is under way.
         """
         backoff = Backoff(self._clock, self._rng, deadline_s=self._limits.deadline_s)
-        self._arriving += 1
-        try:
-            assumed = self._assumed_base(request)
+        with self._arrivals.one():
+            assumed = None if request.is_exclusive else self._head.assumed()
             base = assumed or await self.read()
             entry = Entry(request, backoff, asyncio.get_running_loop().create_future(), base)
             if assumed is None or not await self._becomes_change(entry):
                 entry.has_read_head = True
-                outcome = await self._prepare_on(entry, base if assumed is None else await self.read())
+                outcome = await self._preparer.prepare_on(
+                    entry, base if assumed is None else await self.read()
+                )
                 if outcome is not None:
                     return outcome
             self._enqueue(entry)
-        finally:
-            self._arrive()
         try:
             return await asyncio.shield(entry.future)
         except asyncio.CancelledError:
@@ -147,27 +130,6 @@ class Committer:
 
     # --- prepare --------------------------------------------------------------------------------
 
-    async def _prepare(self, entry: Entry, view: View, prepared_on: ObjId | None, base: Base) -> None:
-        entry.attempts += 1
-        if entry.attempts > 1:
-            self._counters.prepared_again += 1
-            metrics.PREPARED_AGAIN.inc()
-        entry.prepared = None
-        tracked = Tracked(view)
-        prepared = await entry.request.prepare(tracked)
-        _check_indexes(prepared.changes, self._indexes)
-        objects = [self.store.encode(new) for new in prepared.objects]
-        if objects and not self._backend.limits.swap_carries_rows:
-            await self._backend.write([row for each in objects for row in each.rows])
-        entry.base, entry.prepared, entry.prepared_on = base, prepared, prepared_on
-        entry.reads, entry.objects = tracked.reads, objects
-
-    def _assumed_base(self, request: Request[Any]) -> Base | None:
-        """The head as this process knows it, when it is probably still the head."""
-        now_s = self._clock.monotonic_s()
-        is_likely = self._doubted_until_s <= now_s <= self._base_s + _ASSUMED_S
-        return self._base if is_likely and not request.is_exclusive else None
-
     async def _becomes_change(self, entry: Entry) -> bool:
         """Prepare on an assumed head, which saves a read; whether a change came of it.
 
@@ -175,26 +137,15 @@ class Committer:
         head that was read after the request arrived.
         """
         try:
-            return await self._prepare_on(entry, entry.base) is None
+            return await self._preparer.prepare_on(entry, entry.base) is None
         except CynosureError:
             return False
-
-    async def _prepare_on(self, entry: Entry, base: Base) -> Committed[Any] | AlreadyCommitted | None:
-        """Prepare on a committed state. An outcome when there is nothing to commit."""
-        found = await self._find_key(entry, base.state)
-        if found is not None:
-            return AlreadyCommitted(found)
-        await self._prepare(entry, base.state, base.state.commit_id, base)
-        assert entry.prepared is not None  # noqa: S101 - _prepare sets it or raises
-        if any(entry.prepared.changes.values()):
-            return None
-        return Committed(entry.prepared.result, base.state.commit_id, base.state.commit.record.sequence)
 
     async def _prepare_again(self, entry: Entry) -> None:
         """Outside the group, on a fresh head; then back into the queue."""
         entry.has_read_head = True
         try:
-            outcome = await self._prepare_on(entry, await self.read())
+            outcome = await self._preparer.prepare_on(entry, await self.read())
         except Exception as error:  # Also a bug in the caller's own code is the caller's answer.
             entry.refuse(error)
             return
@@ -219,7 +170,7 @@ class Committer:
         try:
             while self._queue:
                 try:
-                    await self._let_arrive()
+                    await self._arrivals.wait()
                     await self._turn()
                 except Exception as error:
                     self._break_off(error)
@@ -237,32 +188,18 @@ class Committer:
         )
         unknown.__cause__ = defect
         self._answer_all(self._in_hand, unknown)
-        self._is_behind = True
-
-    async def _let_arrive(self, *, patience_s: float = 0.0) -> None:
-        """Callers answered a moment ago often come again at once: they shall be in the next group."""
-        for _ in range(_ARRIVAL_STEPS):
-            await asyncio.sleep(0)
-        if self._arriving and patience_s:
-            self._all_here = asyncio.get_running_loop().create_future()
-            await asyncio.wait({self._all_here}, timeout=patience_s)
-
-    def _arrive(self) -> None:
-        self._arriving -= 1
-        if not self._arriving and self._all_here is not None and not self._all_here.done():
-            self._all_here.set_result(None)
+        self._head.is_behind = True
 
     async def _turn(self) -> None:
         try:
             async with AsyncExitStack() as stack:
-                wants_turn = self._turns_wanted or self._wins_without_turn >= _WINS_WITHOUT_TURN
-                is_turn = await self._take_turn(stack) if wants_turn else False
+                is_turn = await self._take_turn(stack) if self._company.wants_turn else False
                 for _ in range(_GROUPS_PER_TURN):
                     await self._commit_group(is_turn=is_turn)
                     # Only where others write too; else a turn is a question, not a need.
-                    if not (is_turn and self._turns_wanted) or self._is_behind:
+                    if not (is_turn and self._company.is_known) or self._head.is_behind:
                         break
-                    await self._let_arrive(patience_s=_PATIENCE_S)
+                    await self._arrivals.wait(patience_s=_PATIENCE_S)
                     if not self._queue:
                         break
         except CynosureError as error:
@@ -272,12 +209,11 @@ class Committer:
 
     async def _take_turn(self, stack: AsyncExitStack) -> bool:
         """A turn where the backend offers one, and the head as it began; else, after a lost race, a pause."""
-        has_lost = self._turns_wanted > 0
-        self._turns_wanted = max(0, self._turns_wanted - 1)
-        self._wins_without_turn = 0
+        has_lost = self._company.is_known
+        self._company.ask()
         hold = self._backend.hold_ref(self.key, COMMIT.name)
         if hold is None:
-            self._turns_wanted = 0
+            self._company.forget()
             if has_lost:
                 await max((entry.backoff for entry in self._queue), key=lambda each: each.waited_s).wait()
             return False
@@ -289,14 +225,14 @@ class Committer:
         metrics.TURNS.inc()
         if held.current is None:
             raise missing_reference(self.key)
-        if self._base is None or held.current != self._base.ref:
-            if self._base is not None:
-                self._turns_wanted = _TURNS_AFTER_LOSS  # Others write here too, so be fair to them.
+        known = self._head.base
+        if known is None or held.current != known.ref:
+            if known is not None:
+                self._company.meet()  # So be fair to them.
             if held.head_row is not None:
                 self.store.admit_row(COMMIT, held.head_row)
-            self._know(await self._base_of(held.current))
-        self._is_behind = False
-        self._doubted_until_s = 0.0  # Who waits for this turn does not move the head meanwhile.
+            self._head.know(await self._base_of(held.current))
+        self._head.trust()
         return True
 
     async def _commit_group(self, *, is_turn: bool) -> None:
@@ -374,24 +310,22 @@ class Committer:
 
     async def _newest_base(self, entries: list[Entry], *, is_turn: bool) -> Base:
         self._is_assumed = False
+        base = self._head.base
         if is_turn:
-            assert self._base is not None  # noqa: S101 - a turn begins with reading it
-            return self._base
-        if not self._is_behind:
+            assert base is not None  # noqa: S101 - a turn begins with reading it
+            return base
+        if not self._head.is_behind:
             self._is_assumed = not any(entry.has_read_head for entry in entries)
         else:
             # Only now, after the pause: a head read before it would be old again, and lose again.
-            self._know(await self.read())
-            self._is_behind = False
-        base = self._base
+            base = await self.read()
+            self._head.know(base)
+            self._head.is_behind = False
         for entry in entries:
             if base is None or entry.base.is_newer_than(base):
                 base = entry.base
         assert base is not None  # noqa: S101 - every entry has one, and there is an entry
         return base
-
-    def _know(self, base: Base) -> None:
-        self._base, self._base_s = base, self._clock.monotonic_s()
 
     async def _with_current_guards(self, entries: list[Entry]) -> list[Entry]:
         keys = {key for entry in entries if entry.prepared for key in entry.prepared.guards}
@@ -429,7 +363,7 @@ class Committer:
         # Overtaken inside the group: its turn comes after those before it, in the same commit.
         is_alone = entry.request.is_exclusive
         view, on = (base.state, base.state.commit_id) if is_alone else (group.draft, None)
-        task = asyncio.create_task(self._prepare(entry, view, on, base))
+        task = asyncio.create_task(self._preparer.prepare(entry, view, on, base))
         done, _ = await asyncio.wait({task}, timeout=None if is_alone else self._limits.inline_prepare_s)
         if not done:
             self._finish_outside(entry, task)
@@ -464,17 +398,11 @@ class Committer:
                 group.repeated.append((entry, other))
                 return True
         if entry.base.state.commit_id != base.state.commit_id:
-            found = await self._find_key(entry, base.state)
+            found = await self._preparer.find_key(entry, base.state)
             if found is not None:
                 entry.answer(AlreadyCommitted(found))
                 return True
         return False
-
-    async def _find_key(self, entry: Entry, state: State) -> ObjId | None:
-        if not entry.request.key_hash:
-            return None
-        since_us = self._clock.now_us() - int(self._limits.key_lifetime_s * 1_000_000)
-        return await find_key(state.commit, state.nodes, entry.request.key_hash, since_us=since_us)
 
     def _cannot_build(self, group: Group, error: CynosureError) -> None:
         if len(group.accepted) == 1:
@@ -499,7 +427,7 @@ class Committer:
             self._answer_all(group.entries(), error)
             return
         if won:
-            self._wins_without_turn = 0 if is_turn else self._wins_without_turn + 1
+            self._company.win(is_turn=is_turn)
             self._won(group, built)
         else:
             self._lost(group)
@@ -517,11 +445,11 @@ class Committer:
                 rows=rows,
             )
         except CynosureError as error:
-            self._is_behind = True
+            self._head.is_behind = True
             self._answer_all(group.entries(), error)
             return
         if won:
-            self._is_behind = True  # Others may have gone on from it.
+            self._head.is_behind = True  # Others may have gone on from it.
             self._won(group, built, is_head=False)
         else:
             self._lost(group)
@@ -538,7 +466,7 @@ class Committer:
             for each in entry.objects:
                 self.store.remember(each)
         if is_head:
-            self._know(Base(built.ref, built.state))
+            self._head.know(Base(built.ref, built.state))
             self._heads.observe(built.ref)
         for entry in [*group.accepted, *group.unchanged]:
             assert entry.prepared is not None  # noqa: S101
@@ -551,11 +479,10 @@ class Committer:
     def _lost(self, group: Group) -> None:
         self._counters.lost += 1
         metrics.LOST_SWAPS.inc()
-        self._doubted_until_s = self._clock.monotonic_s() + _DOUBTED_S
-        self._is_behind = True
+        self._head.doubt()
         if not self._is_assumed:
             # Losing from a head that was only assumed is no sign of a crowd: read it, and go on at once.
-            self._turns_wanted = _TURNS_AFTER_LOSS
+            self._company.meet()
         self._queue_again(group, group.entries())
 
     def _queue_again(self, group: Group, entries: list[Entry]) -> None:
@@ -570,10 +497,3 @@ class Committer:
 
     async def _base_of(self, ref: Reference) -> Base:
         return Base(ref, await State.load(self.store, ref.head))
-
-
-def _check_indexes(changed: Iterable[str], known: Mapping[str, Holds]) -> None:
-    # Found out here, a wrong name is its own request's trouble; when building, it would be the group's.
-    for name in changed:
-        if name not in known:
-            raise BadInput("No such index", field="changes", fix=f"Use one of {sorted(known)}.", index=name)
