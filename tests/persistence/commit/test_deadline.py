@@ -1,6 +1,5 @@
 """Nothing is swapped after its deadline, wherever in the loop the time went. The simulator found this."""
 
-
 import pytest
 
 from cynosure.common.errors import Contended
@@ -25,7 +24,7 @@ class StoppedIds(CountingIds):
     def next(self) -> ObjId:
         self.made += 1
         if self.made == self.stop_at:
-            self._clock.set_monotonic_s(self._clock.monotonic_s() + 100.0)
+            self._clock._pass_until(round((self._clock.monotonic_s() + 100.0) * 1_000_000))
         return super().next()
 
 

@@ -97,6 +97,18 @@ async def test_whoever_meets_others_in_a_turn_goes_on_taking_turns(bench: SmallS
     assert swaps_in_turns == 20
 
 
+async def test_a_turn_goes_on_from_group_to_group_but_not_for_ever(bench: SmallStore) -> None:
+    ours, theirs = bench.committer(), bench.committer()
+    for _ in range(32):
+        await ours.commit(bench.items.add("ours"))
+    await theirs.commit(bench.items.add("theirs"))
+
+    for _ in range(20):
+        await ours.commit(bench.items.add("ours"))
+
+    assert bench.counters.turns == 3, "of eight groups, eight and four"
+
+
 async def test_without_turns_a_head_is_read_after_the_pause_and_not_before() -> None:
     clock = ManualClock()
     bench = SmallStore(clock)

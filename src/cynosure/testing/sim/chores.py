@@ -6,7 +6,7 @@ once show as events that alternate; lost progress shows as a run that begins too
 
 from collections.abc import Awaitable, Callable
 from random import Random
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 from msgspec.structs import replace
 
@@ -16,9 +16,6 @@ from cynosure.persistence.maintenance import gc_task
 from cynosure.persistence.tasks import CoordinatedTasks, Retry, RunRecord, Task, TaskRun
 from cynosure.testing.sim.history import History
 from cynosure.testing.sim.weather import Weather
-
-if TYPE_CHECKING:
-    from cynosure.testing.sim.server import SimServer
 
 CHORE = "chore"
 _STEPS = 6
@@ -105,7 +102,14 @@ def chore_task(server: str, book: ChoreBook, clock: Clock, rng: Random) -> Task:
     return Task(name=CHORE, every_s=6.0, run=run, retry=Retry(first_s=1.0, max_s=3.0))
 
 
-def collection_task(server: "SimServer", history: History) -> Task:
+class CollectingServer(Protocol):
+    """What a collection needs to know of a simulated server, beside what production gives it."""
+
+    name: str
+    weather: Weather
+
+
+def collection_task(server: CollectingServer, history: History) -> Task:
     """Production's garbage collection; damage it meets is a broken rule."""
     task = gc_task(cast("Any", server))
 
