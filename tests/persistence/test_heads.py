@@ -220,7 +220,7 @@ async def test_a_missing_reference_is_none_for_find_and_named_by_load(
 
 async def test_by_default_nothing_is_served_from_memory(heads: Heads, backend: HeldBackend) -> None:
     """I12."""
-    heads.observe(ref(1))
+    heads.observe(ref(1), sent_s=0.0)
     reader = await arrive(heads)
     backend.release(0)
     await reader
@@ -257,12 +257,14 @@ async def test_a_head_is_served_from_memory_until_it_may_be_too_old(
     assert (await fresh).head == 2
 
 
-async def test_a_process_sees_its_own_commit_at_once(stale_heads: Heads, backend: HeldBackend) -> None:
+async def test_a_process_sees_its_own_commit_at_once(
+    stale_heads: Heads, backend: HeldBackend, clock: ManualClock
+) -> None:
     reader = await arrive(stale_heads)
     backend.release(0)
     await reader
 
-    stale_heads.observe(ref(2))
+    stale_heads.observe(ref(2), sent_s=clock.monotonic_s())
 
     assert (await stale_heads.find(key())).head == 2
 
@@ -273,11 +275,26 @@ async def test_a_read_from_before_the_own_commit_does_not_hide_it(
     reader = await arrive(stale_heads)
     await clock.advance(0.5)
     backend.move(2)
-    stale_heads.observe(ref(2))
+    stale_heads.observe(ref(2), sent_s=clock.monotonic_s() - 1.0)
     backend.release(0)
     await reader
 
     assert (await stale_heads.find(key())).head == 2
+
+
+async def test_the_age_of_an_own_commit_counts_from_when_it_was_sent(
+    stale_heads: Heads, backend: HeldBackend, clock: ManualClock
+) -> None:
+    sent_s = clock.monotonic_s()
+    await clock.advance(4.0)  # The process was stopped before it saw the answer, and others went on.
+    stale_heads.observe(ref(2), sent_s=sent_s)
+    backend.move(3)
+
+    await clock.advance(1.5)
+    reader = await arrive(stale_heads)
+    backend.release(0)
+
+    assert (await reader).head == 3
 
 
 async def test_an_absent_reference_is_never_served_from_memory(

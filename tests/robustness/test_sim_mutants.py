@@ -51,7 +51,7 @@ class ReadsHeadOnce(Committer):
             self._answer_all(group.entries(), error)
             return
         if ref.head == built.ref.head:
-            self._won(group, built)
+            self._won(group, built, sent_s=None)
         else:
             self._lost(group)
 
@@ -296,8 +296,8 @@ def remembering(weather: Weather) -> Weather:
 
 def handing_over(weather: Weather) -> Weather:
     """Servers come and go, so node ids and tasks go from hand to hand."""
-    chaos = replace(weather.chaos, **{**_QUIET, "restart_s": 0.7, "crash_s": 3.0}, clock_step_s=1.0)
-    return replace(calm(weather), chaos=chaos, think_s=0.5, has_tasks=True, row_bytes=1 << 20)
+    chaos = replace(weather.chaos, **{**_QUIET, "restart_s": 0.3, "crash_s": 5.0}, clock_step_s=0.5)
+    return replace(calm(weather), chaos=chaos, servers=5, think_s=0.3, has_tasks=True, row_bytes=1 << 20)
 
 
 class Mutant(NamedTuple):

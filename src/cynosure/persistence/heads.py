@@ -10,6 +10,7 @@ was acknowledged, by any server, before the read began (docs/invariants.md).
 
 import asyncio
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from cynosure.common.clock import Clock
 from cynosure.common.errors import NotFound
@@ -18,6 +19,14 @@ from cynosure.persistence.spi import Backend, Reference, RefKey
 _CONCURRENT_READS = 2
 """One read under way must not make the next reader wait for its whole round trip; more than two
 would only divide the sharing."""
+
+
+class _Recent(NamedTuple):
+    true_s: float
+    """At this time or later it was the head."""
+    known_s: float
+    """Reads that began earlier may know less."""
+    ref: Reference
 
 
 class Heads:
@@ -30,15 +39,15 @@ class Heads:
         self._gathering: dict[RefKey, asyncio.Future[Reference | None]] = {}
         self._readers: set[asyncio.Task[None]] = set()
         self._under_way = 0
-        self._recent: dict[RefKey, tuple[float, Reference]] = {}
+        self._recent: dict[RefKey, _Recent] = {}
         self.reads = 0
 
     async def find(self, key: RefKey) -> Reference | None:
         """The reference as the database has it, or `None`."""
         if self._max_staleness_s:
             recent = self._recent.get(key)
-            if recent is not None and self._clock.monotonic_s() - recent[0] <= self._max_staleness_s:
-                return recent[1]
+            if recent is not None and self._clock.monotonic_s() - recent.true_s <= self._max_staleness_s:
+                return recent.ref
         future = self._gathering.get(key)
         if future is None:
             future = self._gathering[key] = asyncio.get_running_loop().create_future()
@@ -61,10 +70,14 @@ class Heads:
         """As `load` for several; they usually share one round trip."""
         return list(await asyncio.gather(*(self.load(key) for key in keys)))
 
-    def observe(self, ref: Reference) -> None:
-        """Remember a reference this process has just moved (only used with bounded staleness)."""
+    def observe(self, ref: Reference, *, sent_s: float) -> None:
+        """Remember a reference this process has just moved (only used with bounded staleness).
+
+        Its age counts from when the swap was sent: the answer may have taken long, and others may have
+        moved it since.
+        """
         if self._max_staleness_s:
-            self._recent[ref.key] = (self._clock.monotonic_s(), ref)
+            self._recent[ref.key] = _Recent(sent_s, self._clock.monotonic_s(), ref)
 
     async def _read_gathered(self) -> None:
         try:
@@ -101,8 +114,8 @@ class Heads:
     def _remember(self, started_s: float, ref: Reference) -> None:
         # A read that began before a swap of our own may end after it; it must not undo `observe`.
         recent = self._recent.get(ref.key)
-        if recent is None or started_s > recent[0]:
-            self._recent[ref.key] = (started_s, ref)
+        if recent is None or started_s > recent.known_s:
+            self._recent[ref.key] = _Recent(started_s, started_s, ref)
 
 
 def missing_reference(key: RefKey) -> NotFound:

@@ -417,6 +417,7 @@ class Committer:
     # --- swap and answers -----------------------------------------------------------------------
 
     async def _swap(self, group: Group, base: Base, built: Built, rows: list[Row], *, is_turn: bool) -> None:
+        sent_s = self._clock.monotonic_s()
         try:
             won = await self._backend.swap_ref(base.ref, built.ref, rows)
         except OutcomeUnknown:
@@ -429,7 +430,7 @@ class Committer:
             return
         if won:
             self._company.win(is_turn=is_turn)
-            self._won(group, built)
+            self._won(group, built, sent_s=sent_s)
         else:
             self._lost(group)
 
@@ -451,11 +452,12 @@ class Committer:
             return
         if won:
             self._head.is_behind = True  # Others may have gone on from it.
-            self._won(group, built, is_head=False)
+            self._won(group, built, sent_s=None)
         else:
             self._lost(group)
 
-    def _won(self, group: Group, built: Built, *, is_head: bool = True) -> None:
+    def _won(self, group: Group, built: Built, *, sent_s: float | None) -> None:
+        """`sent_s` is when the swap was sent; `None` when others may have moved the head since."""
         self._counters.commits += 1
         metrics.COMMITS.inc()
         self._counters.requests += len(group.accepted)
@@ -466,9 +468,9 @@ class Committer:
         for entry in group.accepted:
             for each in entry.objects:
                 self.store.remember(each)
-        if is_head:
+        if sent_s is not None:
             self._head.know(Base(built.ref, built.state))
-            self._heads.observe(built.ref)
+            self._heads.observe(built.ref, sent_s=sent_s)
         for entry in [*group.accepted, *group.unchanged]:
             assert entry.prepared is not None  # noqa: S101
             entry.answer(Committed(entry.prepared.result, built.ref.head, sequence))

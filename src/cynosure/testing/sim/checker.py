@@ -102,11 +102,13 @@ class _Judge:
     def _check_refused(self, attempt: Attempt, chain: Chain, about: str) -> None:
         if attempt.operation.kind == "restore":
             target = attempt.operation.args[0]
-            retention_s = self._weather.gc.history_retention.total_seconds()
+            promised_s = 0.9 * self._weather.gc.history_retention.total_seconds() - 2 * CLOCK_SLACK_S
             replaced_s = chain.replaced_s.get(target, float("inf"))
+            if attempt.ended_s - attempt.started_s > promised_s:
+                return  # Its server was stopped for that long, and knew no better.
             if attempt.error == "NotFound" and self._weather.staleness_s:
                 return  # Too new for a server that may serve an older head.
-            if attempt.ended_s - replaced_s < 0.9 * retention_s - 2 * CLOCK_SLACK_S:
+            if attempt.ended_s - replaced_s < promised_s:
                 text = f"{about}: {attempt.error}, replaced {attempt.ended_s - replaced_s:.1f} s ago"
                 raise BrokenRule("retained history can be restored", text)
         elif not self._is_justified(attempt, chain, attempt.error, None):

@@ -88,6 +88,7 @@ def chore_task(server: str, book: ChoreBook, clock: Clock, rng: Random) -> Task:
     """Six steps with pauses, saving its progress after each."""
 
     async def run(task_run: TaskRun) -> str:
+        task_run.check()
         number = book.begin(server, task_run)
         for done in range(int(task_run.progress or b"0"), _STEPS):
             await clock.sleep(rng.expovariate(2.0))

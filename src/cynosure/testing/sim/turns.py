@@ -61,12 +61,13 @@ class Turns:
 
     async def wait(self, turn: "_Turn") -> None:
         """Queue up, on the database's side, until the turn comes."""
-        if turn.is_over:  # Given back before the wish for it arrived.
-            raise Unavailable("The turn at this reference is over")
         queue = self._queues.setdefault(turn.key, deque())
-        queue.append(turn)
+        if not turn.is_over:  # It may have been given back before the wish for it arrived.
+            queue.append(turn)
         since_s = turn.heard_s = self._now_s()
-        while queue[0] is not turn:
+        while turn.is_over or queue[0] is not turn:
+            if turn.is_over:
+                raise Unavailable("The turn at this reference is over")
             first = queue[0]
             if first.process.is_dead or self._now_s() - first.heard_s > _IDLE_S:
                 self._history.count("turns ended by the database")
