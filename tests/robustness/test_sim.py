@@ -19,7 +19,13 @@ from cynosure.testing.sim.verdict import Verdict, judge
 
 SEEDS = range(200)
 
-REGRESSIONS: dict[str, int] = {}
+REGRESSIONS = {
+    "restore-of-an-old-state-just-replaced": 4,
+    "swap-after-the-deadline": 62,
+    "pinned-while-a-slow-collection-runs": 640,
+    "two-collections-at-once": 721,
+    "stale-own-commit-after-a-stop": 201845,
+}
 """Seeds that broke a rule before a bug was fixed (README.md). They mean this simulator: a change to it that
 draws other random numbers makes other histories of them."""
 
