@@ -40,7 +40,7 @@ def check_lock() -> Iterator[str]:
     wanted = [
         *project["project"]["dependencies"],
         *(one for extra in project["project"]["optional-dependencies"].values() for one in extra),
-        *project["dependency-groups"]["dev"],
+        *(one for group in project["dependency-groups"].values() for one in group),
     ]
     pinned: dict[str, str] = {}
     direct: set[str] = set()

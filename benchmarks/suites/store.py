@@ -46,6 +46,11 @@ class CountingBackend(SqliteBackend):
         self.fetches += 1
         return await super().fetch_refs(keys)
 
+    def fetch_refs_now(self, keys: Sequence[RefKey]) -> list[Reference | None] | None:
+        found = super().fetch_refs_now(keys)
+        self.fetches += found is not None
+        return found
+
     async def swap_ref(self, expected: Reference, updated: Reference, rows: Sequence[Row] = ()) -> bool:
         ref_bytes = len("".join(updated.key)) + 8 * (3 + len(updated.recent))
         self.updates.append((1 + len(rows), ref_bytes + sum(len(row.blob) for row in rows)))

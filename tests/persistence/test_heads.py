@@ -25,6 +25,14 @@ class HeldBackend:
     def __init__(self) -> None:
         self.refs: dict[RefKey, Reference] = {}
         self.reads: list[tuple[list[RefKey], asyncio.Future[BaseException | None]]] = []
+        self.answers_at_once = False
+        self.read_at_once: list[list[RefKey]] = []
+
+    def fetch_refs_now(self, keys: Sequence[RefKey]) -> list[Reference | None] | None:
+        if not self.answers_at_once:
+            return None
+        self.read_at_once.append(list(keys))
+        return [self.refs.get(key) for key in keys]
 
     async def fetch_refs(self, keys: Sequence[RefKey]) -> list[Reference | None]:
         answer = [self.refs.get(key) for key in keys]
@@ -230,6 +238,68 @@ async def test_by_default_nothing_is_served_from_memory(heads: Heads, backend: H
     assert len(backend.reads) == 2
 
 
+# --- databases that answer at once --------------------------------------------------------------------
+
+
+async def test_a_database_that_answers_at_once_is_asked_anew_by_every_reader(
+    heads: Heads, backend: HeldBackend
+) -> None:
+    """I12."""
+    backend.answers_at_once = True
+    found = []
+    for head in range(1, 5):
+        backend.move(head)
+        found.append((await heads.find(key())).head)
+
+    assert found == [1, 2, 3, 4]
+    assert heads.reads == len(backend.read_at_once) == 4
+    assert backend.reads == []
+
+
+async def test_a_reader_that_is_answered_at_once_does_not_wait_for_reads_under_way(
+    heads: Heads, backend: HeldBackend
+) -> None:
+    """I12."""
+    hanging = [await arrive(heads) for _ in range(3)]
+    backend.answers_at_once = True
+    backend.move(2)
+
+    assert (await heads.find(key())).head == 2
+    assert not any(reader.done() for reader in hanging)
+
+    backend.release(0)
+    backend.release(1)
+    await turn()
+    backend.release(2)
+    assert [(await reader).head for reader in hanging] == [1, 1, 2]
+
+
+async def test_a_reader_that_is_not_answered_at_once_asks_again_and_waits(
+    heads: Heads, backend: HeldBackend
+) -> None:
+    backend.answers_at_once = True
+    await heads.find(key())
+    backend.answers_at_once = False  # as a database that another process keeps locked for a moment
+
+    reader = await arrive(heads)
+    backend.release(0)
+
+    assert (await reader).head == 1
+    assert heads.reads == 2
+
+
+async def test_several_references_are_read_at_once_together(heads: Heads, backend: HeldBackend) -> None:
+    backend.answers_at_once = True
+    backend.move(7, "grants")
+
+    found = await heads.load_many([key("main"), key("grants"), key("main")])
+
+    assert [ref.head for ref in found] == [1, 7, 1]
+    assert backend.read_at_once == [[key("main"), key("grants"), key("main")]]
+    with pytest.raises(NotFound, match="cynosure store init"):
+        await heads.load_many([key("main"), key("nowhere")])
+
+
 # --- bounded staleness, which is opt-in -------------------------------------------------------------
 
 
@@ -309,3 +379,32 @@ async def test_an_absent_reference_is_never_served_from_memory(
     backend.release(1)
 
     assert (await again).head == 4
+
+
+async def test_a_head_read_at_once_ages_as_one_that_was_waited_for(
+    stale_heads: Heads, backend: HeldBackend, clock: ManualClock
+) -> None:
+    backend.answers_at_once = True
+    await stale_heads.find(key())
+    backend.move(2)
+
+    await clock.advance(5)
+    from_memory = await stale_heads.find(key())
+    await clock.advance(0.001)
+    fresh = await stale_heads.find(key())
+
+    assert (from_memory.head, fresh.head) == (1, 2)
+    assert len(backend.read_at_once) == 2
+
+
+async def test_several_heads_at_once_are_served_from_memory_where_they_may_be(
+    stale_heads: Heads, backend: HeldBackend
+) -> None:
+    backend.answers_at_once = True
+    backend.move(7, "grants")
+    await stale_heads.find(key())
+    backend.move(2)
+
+    found = await stale_heads.load_many([key("main"), key("grants")])
+
+    assert [ref.head for ref in found] == [1, 7]

@@ -13,9 +13,11 @@ from cynosure.persistence.heads import Heads
 from cynosure.persistence.index import IndexLimits, encode_key
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.references import (
+    CATALOG_REFERENCES,
     INDEXES,
     REALM_REFERENCES,
     REALMS,
+    catalog_reference,
     ensure_reference,
     realm_reference,
 )
@@ -24,12 +26,14 @@ from cynosure.persistence.scopes import (
     RealmEntry,
     adopt_references,
     create_realm,
+    list_catalog_ids,
     list_realms,
+    mend_catalogs,
     mend_realms,
     prepare_references,
     sweep_unlisted,
 )
-from cynosure.persistence.spi import REALM_SCOPE, SYSTEM_REALM, ObjId, RealmId, RefKey
+from cynosure.persistence.spi import REALM_SCOPE, CatalogId, ObjId, RealmId, RefKey
 from cynosure.persistence.store import NewObject, Store
 from cynosure.testing.harness.clock import ManualClock
 from cynosure.testing.small_store import CountingIds, RuledBackend
@@ -51,10 +55,17 @@ class World:
 
     def realms(self) -> Committer:
         """The list of realms, as one process has it."""
+        return self.committer(REALMS)
+
+    def catalogs(self) -> Committer:
+        """The list of catalogs of the realm, as one process has it."""
+        return self.committer(realm_reference(ACME, "catalogs"))
+
+    def committer(self, key: RefKey) -> Committer:
         cache = ObjectCache(1 << 20, self.clock)
-        store = Store(self.backend, cache, self.clock, Random(7), realm=SYSTEM_REALM, catalog=REALM_SCOPE)
+        store = Store(self.backend, cache, self.clock, Random(7), realm=key.realm, catalog=REALM_SCOPE)
         return Committer(
-            REALMS,
+            key,
             store=store,
             heads=Heads(self.backend, self.clock),
             ids=self.ids,
@@ -62,7 +73,7 @@ class World:
             rng=Random(7),
             limits=CommitLimits(index=IndexLimits()),
             counters=Counters(),
-            indexes=INDEXES["realms"],
+            indexes=INDEXES[key.name],
         )
 
     async def create(self, realm: RealmId = ACME) -> RealmEntry:
@@ -230,3 +241,24 @@ async def test_a_listed_realm_without_references_is_mended(world: World) -> None
     assert sorted(await mend_realms(world.realms(), world.backend, world.clock)) == sorted(KEYS)
     assert await world.has_references()
     assert await mend_realms(world.realms(), world.backend, world.clock) == []
+
+
+async def test_listed_catalogs_get_the_references_they_lack(world: World) -> None:
+    """I19: half-made, half-deleted, or made by a version that had fewer references."""
+    await world.create()
+    ids = [CatalogId(f"{number:04}") for number in range(1_200)]
+
+    async def prepare(view: View) -> Prepared[None]:
+        return Prepared(None, {"ids": {encode_key(catalog): b"name" for catalog in ids}})
+
+    await world.catalogs().commit(Request(prepare, "root", "test"))
+    main = catalog_reference(ACME, ids[7], "main")
+    await ensure_reference(world.backend, main, world.clock)
+
+    made = await mend_catalogs(world.catalogs(), world.backend, world.clock)
+
+    assert await list_catalog_ids(world.catalogs()) == ids
+    wanted = {catalog_reference(ACME, catalog, name) for catalog in ids for name in CATALOG_REFERENCES}
+    assert set(made) == wanted - {main}
+    assert {ref.key for ref in await world.backend.list_refs(ACME)} >= wanted
+    assert await mend_catalogs(world.catalogs(), world.backend, world.clock) == []

@@ -48,6 +48,7 @@ EXERCISED = (
     "pinned listings",
     "prepared again",
     "reads",
+    "reads at once",
     "requests already",
     "requests committed",
     "requests refused",

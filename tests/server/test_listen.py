@@ -28,6 +28,20 @@ def test_a_port_in_use_an_unknown_host_and_a_foreign_address_are_told_apart() ->
         listen_tcp("192.0.2.1", 0)
 
 
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "192.0.2.1"])
+def test_an_address_that_other_machines_reach_is_refused_with_the_reason(host: str) -> None:
+    with pytest.raises(Misconfigured, match="does not ask who its clients are") as refused:
+        listen_tcp(host, 0, is_private=True)
+
+    assert "127.0.0.1" in refused.value.fix
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "localhost"])
+def test_an_address_of_this_machine_only_is_private(host: str) -> None:
+    with listen_tcp(host, 0, is_private=True) as listener:
+        assert listener.getsockname()[1] > 0
+
+
 def test_an_operator_socket_is_private_and_gone_afterwards(tmp_path: Path) -> None:
     """I22."""
     path = tmp_path / "operator.sock"

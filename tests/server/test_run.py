@@ -57,6 +57,14 @@ async def test_a_port_in_use_is_named_with_the_fix(running, run_cli) -> None:
     assert "--port" in second.stderr
 
 
+async def test_nobody_is_served_from_elsewhere_while_nobody_is_asked_who_they_are(run_cli) -> None:
+    refused = await run_cli("serve", "catalog", "--data", "two", "--host", "0.0.0.0", "--port", "0")
+
+    assert refused.returncode == 1
+    assert "does not ask who its clients are" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
 # --- processes that are stopped and killed ---------------------------------------------------------
 
 

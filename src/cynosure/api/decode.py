@@ -42,8 +42,13 @@ class BodyDecoder:
     async def read(self, scope: Scope, receive: Receive) -> Any:
         """Read and decode the body of this request."""
         _require_json(scope)
-        body = await read_body(receive)
+        return self.decode(await read_body(receive))
+
+    def decode(self, body: bytes) -> Any:
+        """Decode a body, or a part of one that was left as it is."""
         try:
+            # The decoder checks only the strings it makes, but what it leaves raw is stored too.
+            body.decode()
             return self._decode(body)
         except msgspec.ValidationError as error:
             raise _bad_field(error, "body") from error

@@ -10,8 +10,10 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from cynosure.api.messages import Response
+from cynosure.catalog import errors as catalog
 from cynosure.client.errors import RequestRefused, ServerFailed
 from cynosure.common import errors as tree
+from cynosure.iceberg import errors as iceberg
 
 
 class MethodNotAllowed(tree.CynosureError):
@@ -64,6 +66,26 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     tree.NewerFormat: _INTERNAL,
     tree.UnknownType: _INTERNAL,
     tree.Misconfigured: _INTERNAL,
+    # Iceberg clients choose their exception by this type, or by the status alone.
+    catalog.NoSuchCatalog: Answer(404, "NoSuchWarehouseException"),
+    catalog.NoSuchNamespace: Answer(404, "NoSuchNamespaceException"),
+    catalog.NoSuchTable: Answer(404, "NoSuchTableException"),
+    catalog.NoSuchView: Answer(404, "NoSuchViewException"),
+    catalog.CatalogExists: Answer(409, "AlreadyExistsException"),
+    catalog.NamespaceExists: Answer(409, "AlreadyExistsException"),
+    catalog.TableExists: Answer(409, "AlreadyExistsException"),
+    catalog.ViewExists: Answer(409, "AlreadyExistsException"),
+    catalog.NotEmpty: Answer(409, "NamespaceNotEmptyException"),
+    catalog.NamespaceNotEmpty: Answer(409, "NamespaceNotEmptyException"),
+    catalog.CatalogNotEmpty: Answer(409, "NamespaceNotEmptyException"),
+    catalog.CatalogClosed: Answer(409, "CommitFailedException"),
+    catalog.LocationRefused: Answer(403, "ForbiddenException"),
+    catalog.Unprocessable: Answer(422, "UnprocessableEntityException"),
+    catalog.InvalidName: Answer(400, "BadRequestException"),
+    iceberg.InvalidMetadata: Answer(400, "ValidationException"),
+    iceberg.InvalidUpdate: Answer(400, "ValidationException"),
+    iceberg.RequirementFailed: Answer(409, "CommitFailedException"),
+    iceberg.StaleSnapshot: Answer(409, "CommitFailedException"),
     MethodNotAllowed: Answer(405, "MethodNotAllowedException"),
     UnsupportedMediaType: Answer(415, "UnsupportedMediaTypeException"),
     SlowRequest: Answer(408, "RequestTimeoutException"),

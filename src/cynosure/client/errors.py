@@ -92,7 +92,8 @@ def _make(
         return error_type(message, fix=fix, **details)
     except TypeError:
         # A type with a constructor of its own; its nearest ordinary ancestor carries the same meaning.
-        return _make(error_type.__mro__[1], message, fix, details)
+        ancestor = next(each for each in error_type.__mro__[1:] if issubclass(each, tree.CynosureError))
+        return _make(ancestor, message, fix, details)
 
 
 def _read_envelope(body: bytes) -> tuple[str, str]:

@@ -1,15 +1,16 @@
 """Reads of references, linearizable and shared.
 
-A reader may share a database read only if that read *starts after the reader arrived*; joining one
-that is already under way could miss a commit acknowledged in between. So while reads are under way,
-newcomers gather for the next one, and its cost is divided among them.
+A database in this process answers at once (`Backend.fetch_refs_now`), and there is nothing to share. Else
+a reader may share a database read only if that read *starts after the reader arrived*; joining one that
+is already under way could miss a commit acknowledged in between. So while reads are under way, newcomers
+gather for the next one, and its cost is divided among them.
 
 Must not break: with the default `max_staleness_s=0`, a read never returns a head older than one that
 was acknowledged, by any server, before the read began (docs/invariants.md).
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from cynosure.common.clock import Clock
@@ -42,12 +43,19 @@ class Heads:
         self._recent: dict[RefKey, _Recent] = {}
         self.reads = 0
 
-    async def find(self, key: RefKey) -> Reference | None:
-        """The reference as the database has it, or `None`."""
-        if self._max_staleness_s:
+    async def find(self, key: RefKey, *, is_fresh: bool = False) -> Reference | None:
+        """The reference as the database has it, or `None`.
+
+        `is_fresh` asks the database also where staleness is allowed: for those who know of a newer head, and
+        would be given the older one for as long as it is remembered.
+        """
+        if self._max_staleness_s and not is_fresh:
             recent = self._recent.get(key)
             if recent is not None and self._clock.monotonic_s() - recent.true_s <= self._max_staleness_s:
                 return recent.ref
+        refs = self._find_now((key,))
+        if refs is not None:
+            return refs[0]
         future = self._gathering.get(key)
         if future is None:
             future = self._gathering[key] = asyncio.get_running_loop().create_future()
@@ -59,16 +67,23 @@ class Heads:
         # Shielded: one reader's cancellation must not take the answer from the others.
         return await asyncio.shield(future)
 
-    async def load(self, key: RefKey) -> Reference:
+    async def load(self, key: RefKey, *, is_fresh: bool = False) -> Reference:
         """As `find`, for a reference that must exist."""
-        ref = await self.find(key)
+        ref = await self.find(key, is_fresh=is_fresh)
         if ref is None:
             raise missing_reference(key)
         return ref
 
     async def load_many(self, keys: Iterable[RefKey]) -> list[Reference]:
         """As `load` for several; they usually share one round trip."""
-        return list(await asyncio.gather(*(self.load(key) for key in keys)))
+        wanted = list(keys)
+        found = None if self._max_staleness_s else self._find_now(wanted)
+        if found is None:
+            return list(await asyncio.gather(*(self.load(key) for key in wanted)))
+        for key, ref in zip(wanted, found, strict=True):
+            if ref is None:
+                raise missing_reference(key)
+        return [ref for ref in found if ref is not None]
 
     def observe(self, ref: Reference, *, sent_s: float) -> None:
         """Remember a reference this process has just moved (only used with bounded staleness).
@@ -78,6 +93,18 @@ class Heads:
         """
         if self._max_staleness_s:
             self._recent[ref.key] = _Recent(sent_s, self._clock.monotonic_s(), ref)
+
+    def _find_now(self, keys: Sequence[RefKey]) -> list[Reference | None] | None:
+        # Order: the time first, because an age counts from the start of its read.
+        started_s = self._clock.monotonic_s() if self._max_staleness_s else 0.0
+        refs = self._backend.fetch_refs_now(keys)
+        if refs is not None:
+            self.reads += 1
+            if self._max_staleness_s:
+                for ref in refs:
+                    if ref is not None:
+                        self._remember(started_s, ref)
+        return refs
 
     async def _read_gathered(self) -> None:
         try:

@@ -31,7 +31,13 @@ from cynosure.persistence.references import (
     ensure_reference,
     realm_reference,
 )
-from cynosure.persistence.scopes import create_realm, list_realms, mend_realms, sweep_unlisted
+from cynosure.persistence.scopes import (
+    create_realm,
+    list_realms,
+    mend_catalogs,
+    mend_realms,
+    sweep_unlisted,
+)
 from cynosure.persistence.settings import PersistenceSettings, check_lifetimes
 from cynosure.persistence.spi import REALM_SCOPE, SYSTEM_REALM, Backend, CatalogId, RealmId, RefKey
 from cynosure.persistence.store import Store
@@ -117,11 +123,20 @@ class Persistence:
         self._published = now
 
     async def sweep_unlisted(self) -> list[RefKey]:
-        """Delete references that no list names, and make those that listed realms lack (`scopes.py`)."""
-        await mend_realms(self.committer(REALMS), self.backend, self.clock)
+        """Delete references that no list names, and make those that listed scopes lack (`scopes.py`)."""
+        await self.mend()
         return await sweep_unlisted(
             self.backend, self._is_listed, clock=self.clock, grace=self.settings.gc.grace
         )
+
+    async def mend(self) -> list[RefKey]:
+        """Make the references that listed realms and catalogs lack; those that were made."""
+        realms = self.committer(REALMS)
+        made = await mend_realms(realms, self.backend, self.clock)
+        for realm in await list_realms(realms):
+            catalogs = self.committer(realm_reference(realm, "catalogs"))
+            made += await mend_catalogs(catalogs, self.backend, self.clock)
+        return made
 
     async def _is_listed(self, key: RefKey) -> bool:
         realms = (await self.committer(REALMS).read()).state
@@ -226,4 +241,4 @@ async def _initialise(persistence: Persistence) -> None:
             await create_realm(
                 realms, DEFAULT_REALM, backend=backend, ids=persistence.ids, clock=clock, principal="system"
             )
-    await mend_realms(realms, backend, clock)
+    await persistence.mend()

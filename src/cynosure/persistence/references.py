@@ -8,9 +8,11 @@
 | a realm       | `settings`   | settings of the realm                                            |
 | a catalog     | `main`       | namespaces, tables, views, policies and their mappings           |
 | a catalog     | `grants`     | grants: apart, so grant writes do not contend with table commits |
+| a catalog     | `reports`    | metrics reports of clients: apart for the same reason            |
 
 Index names mean the same everywhere: `names` (name to object), `ids` (stable id to name), `locations`
-(location to stable id). An update touches one index, a rename two, a create three.
+(location to stable id), `dropped` (what can still be restored). An update touches one index, a rename two,
+a create three, a drop four.
 
 Must not break: a reference begins at `NO_COMMIT`, the empty state, which is no object. A first commit
 object written before its reference could be collected while nothing points to it.
@@ -41,14 +43,15 @@ INDEXES: Mapping[str, Mapping[str, Holds]] = MappingProxyType(
         "catalogs": _NAMED,
         "principals": MappingProxyType({"names": "objects", "ids": "bytes", "assignments": "bytes"}),
         "settings": MappingProxyType({"names": "objects"}),
-        "main": _NAMED,
+        "main": MappingProxyType({**_NAMED, "dropped": "objects"}),
         "grants": MappingProxyType({"grants": "bytes"}),
+        "reports": MappingProxyType({"reports": "objects"}),
     }
 )
 """Per reference name, its indexes. A later version may add one: it is empty in older commits."""
 
 REALM_REFERENCES = ("catalogs", "principals", "settings")
-CATALOG_REFERENCES = ("main", "grants")
+CATALOG_REFERENCES = ("main", "grants", "reports")
 
 REALMS = RefKey(SYSTEM_REALM, REALM_SCOPE, "realms")
 

@@ -10,12 +10,16 @@ order is fixed:
 A crash after 1 leaves references that no list names. The *repairer* (`sweep_unlisted`) deletes them when
 they are older than the grace period: it reads the reference, then the list, and deletes the reference
 only if it is still as read. Step 3 changes it, so whichever of the two comes second notices. A crash
-between 2 and 3, while the repairer deletes, leaves a realm without references; `mend_realms` makes them.
+between 2 and 3, while the repairer deletes, leaves a scope without references; `mend_realms` and
+`mend_catalogs` make them. They also give catalogs the references that a later version brought.
+
+Dropping goes the other way round: *unlist*, and the repairer deletes the references. Whoever unlists makes
+sure first that nothing can be written there any more.
 
 Must not break: list before adopt, and reference before list in the repairer.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 
 import msgspec
@@ -27,11 +31,13 @@ from cynosure.persistence.ids import IdSource
 from cynosure.persistence.index import after, decode_key, encode_key
 from cynosure.persistence.objects import ObjRef, Stored, struct_type
 from cynosure.persistence.references import (
+    CATALOG_REFERENCES,
     REALM_REFERENCES,
+    catalog_reference,
     ensure_reference,
     realm_reference,
 )
-from cynosure.persistence.spi import REALM_SCOPE, SYSTEM_REALM, Backend, RealmId, RefKey
+from cynosure.persistence.spi import REALM_SCOPE, SYSTEM_REALM, Backend, CatalogId, RealmId, RefKey
 from cynosure.persistence.store import NewObject
 
 MAX_REALM_CHARS = 128
@@ -122,6 +128,29 @@ async def adopt_references(backend: Backend, keys: Iterable[RefKey], clock: Cloc
 async def mend_realms(realms: Committer, backend: Backend, clock: Clock) -> list[RefKey]:
     """Make the references that listed realms lack; those that were made."""
     keys = [realm_reference(realm, name) for realm in await list_realms(realms) for name in REALM_REFERENCES]
+    return await _mend(keys, backend, clock)
+
+
+async def list_catalog_ids(catalogs: Committer) -> list[CatalogId]:
+    """Ids of all catalogs that a realm's list names, in order."""
+    state = (await catalogs.read()).state
+    ids: list[CatalogId] = []
+    start = b""
+    while entries := await state.scan("ids", start=start, limit=1_000):
+        ids += [CatalogId(decode_key(key)[0]) for key, _ in entries]
+        start = after(entries[-1][0])
+    return ids
+
+
+async def mend_catalogs(catalogs: Committer, backend: Backend, clock: Clock) -> list[RefKey]:
+    """Make the references that the catalogs of one realm lack; those that were made."""
+    realm = catalogs.key.realm
+    ids = await list_catalog_ids(catalogs)
+    keys = [catalog_reference(realm, catalog, name) for catalog in ids for name in CATALOG_REFERENCES]
+    return await _mend(keys, backend, clock)
+
+
+async def _mend(keys: Sequence[RefKey], backend: Backend, clock: Clock) -> list[RefKey]:
     missing: list[RefKey] = []
     batch = backend.limits.fetch_batch
     for at in range(0, len(keys), batch):

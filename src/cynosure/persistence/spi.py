@@ -201,6 +201,16 @@ class Backend(Protocol):
         """Read references from the database itself, in the order of `keys`, each linearizable on its own."""
         ...
 
+    def fetch_refs_now(self, keys: Sequence[RefKey]) -> list[Reference | None] | None:
+        """As `fetch_refs`, but before this call returns; `None` when that cannot be done, now or ever.
+
+        For databases inside this process, where the round trip would cost more than the read. The promise is
+        the same: what the database holds at this moment, never what is remembered of it. It must cost
+        microseconds and wait for nothing (no lock, no network), because the event loop stands still
+        meanwhile. Whoever gets `None` asks `fetch_refs`.
+        """
+        ...
+
     async def list_refs(self, realm: RealmId | None = None) -> list[Reference]:
         """All references, or those of one realm, in key order."""
         ...

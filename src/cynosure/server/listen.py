@@ -10,6 +10,7 @@ for a moment.
 
 import contextlib
 import errno
+import ipaddress
 import os
 import socket
 from collections.abc import Iterator
@@ -21,12 +22,23 @@ from cynosure.common.errors import Misconfigured
 _BACKLOG = 2048
 
 
-def listen_tcp(host: str, port: int) -> socket.socket:
-    """A socket that listens on the first address of `host`. Port 0 takes a free one."""
+def listen_tcp(host: str, port: int, *, is_private: bool = False) -> socket.socket:
+    """A socket that listens on the first address of `host`. Port 0 takes a free one.
+
+    `is_private` refuses every address that other machines could reach.
+    """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
+        # Order: nothing is bound, not even for a moment, before it is known to be private.
+        if is_private and not ipaddress.ip_address(address[0]).is_loopback:
+            raise Misconfigured(
+                "This version serves this machine only, because it does not ask who its clients are",
+                fix="Set --host to 127.0.0.1 or ::1; use a tunnel (ssh -L) from elsewhere.",
+                host=host,
+                address=address[0],
+            )
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise _unusable(error, host, port) from error

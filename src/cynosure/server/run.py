@@ -60,7 +60,8 @@ def _run_catalog(source: SettingsSource, on_ready: OnReady, link: SupervisorLink
     prepare_data_dir(server.data_dir)
     with contextlib.ExitStack() as stack:
         stack.enter_context(RoleLock(server.data_dir, ROLE))
-        listener = stack.enter_context(listen_tcp(server.host, server.port))
+        # Every request is the principal `root`, so nobody else may be able to send one.
+        listener = stack.enter_context(listen_tcp(server.host, server.port, is_private=True))
         url = url_of(listener, server.host, is_tls=server.tls.certificate is not None)
 
         def announce(_: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from cynosure.catalog.settings import CatalogSettings
 from cynosure.common.errors import Misconfigured
 from cynosure.common.keyring import KeyringSettings
 from cynosure.common.secrets import Secret
@@ -27,6 +28,7 @@ from cynosure.common.settings import (
 )
 from cynosure.common.telemetry.settings import TelemetrySettings
 from cynosure.persistence.settings import PersistenceSettings, check_lifetimes
+from cynosure.storage.settings import StorageSettings
 
 DEFAULT_FILE = Path("cynosure.toml")
 FILE_VARIABLE = "CYNOSURE_CONFIG"
@@ -66,7 +68,8 @@ class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Directory for the embedded store, keys, metrics and the operator socket; relative to the working
     directory. Made with mode 0700 when missing."""
     host: str = "127.0.0.1"
-    """Address to listen on. Other machines reach the server only when this is changed."""
+    """Address to listen on. Only addresses of this machine itself: this version does not ask who its clients
+    are."""
     port: Annotated[int, Meta(ge=0, le=65535)] = 8181
     """Port to listen on; 0 picks a free one."""
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
@@ -102,7 +105,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that can be set, by room."""
 
     server: ServerSettings = ServerSettings()
+    catalog: CatalogSettings = CatalogSettings()
     persistence: PersistenceSettings = PersistenceSettings()
+    storage: StorageSettings = StorageSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     keyring: KeyringSettings = KeyringSettings()
 

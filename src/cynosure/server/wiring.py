@@ -12,16 +12,26 @@ from dataclasses import dataclass
 from cynosure import __version__
 from cynosure.api.app import RequestLimits, Service, make_service
 from cynosure.api.health import Readiness, health_routes
+from cynosure.api.iceberg.routes import iceberg_routes
 from cynosure.api.metrics import METRICS_ROUTE
 from cynosure.api.operator import OperatorCommands, operator_routes
 from cynosure.api.router import Route
+from cynosure.catalog.background import Background
+from cynosure.catalog.directory import Directory
+from cynosure.catalog.managed.recent import RecentTables
+from cynosure.catalog.opened import Shared
+from cynosure.catalog.single_flight import SingleFlight
 from cynosure.common.clock import Clock
+from cynosure.common.key_file import open_keyring
 from cynosure.persistence.lifecycle import Persistence, open_persistence
+from cynosure.server.catalog_commands import catalog_commands
+from cynosure.server.catalog_storage import file_roots
 from cynosure.server.data_dir import prepare_data_dir
 from cynosure.server.operator_commands import Running, service_commands
 from cynosure.server.settings import Settings
 from cynosure.server.store_commands import store_commands
 from cynosure.server.store_process import open_serving_store, refuse_missing_file
+from cynosure.storage.open_fileio import FileIOs
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +40,8 @@ class Ground:
 
     readiness: Readiness
     commands: OperatorCommands
-    persistence: Persistence | None = None
-    """The open store of a serving process."""
+    directory: Directory | None = None
+    """The open catalogs of a serving process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +79,42 @@ async def open_ground(
                 refuse_missing_file(url)
             return open_persistence(url, settings.persistence, initialise=initialise, clock=clock)
 
+        @asynccontextmanager
+        async def open_catalogs_anew(initialise: bool) -> AsyncIterator[Directory]:
+            async with open_anew(initialise) as persistence, open_directory(settings, persistence) as opened:
+                yield opened
+
         commands.register_all(store_commands(open_anew))
+        commands.register_all(catalog_commands(open_catalogs_anew, settings))
         yield Ground(readiness, commands)
         return
-    async with open_serving_store(settings, clock, readiness) as persistence:
+    async with (
+        open_serving_store(settings, clock, readiness) as persistence,
+        open_directory(settings, persistence) as directory,
+    ):
         commands.register_all(store_commands(lambda _: nullcontext(persistence)))
-        yield Ground(readiness, commands, persistence)
+        commands.register_all(catalog_commands(lambda _: nullcontext(directory), settings))
+        yield Ground(readiness, commands, directory)
+
+
+@asynccontextmanager
+async def open_directory(settings: Settings, persistence: Persistence) -> AsyncIterator[Directory]:
+    """The catalogs of a store, with their files; ends what they began in the background."""
+    keyring = open_keyring(settings.keyring, settings.server.data_dir)
+    files = FileIOs(keyring, settings.storage, file_roots=file_roots(settings))
+    background = Background()
+    shared = Shared(
+        persistence,
+        tables=RecentTables(settings.catalog.answers_bytes),
+        settings=settings.catalog,
+        background=background,
+        imports=SingleFlight(),
+    )
+    try:
+        yield Directory(shared, files)
+    finally:
+        await background.close()
+        files.close()
 
 
 @asynccontextmanager
@@ -102,8 +142,9 @@ async def open_catalog(
                 access_log=server.access_log,
             )
 
+        assert ground.directory is not None  # noqa: S101 - this process serves
         yield CatalogProcess(
-            public=make("Cynosure catalog", common_routes),
+            public=make("Cynosure catalog", [*common_routes, *iceberg_routes(ground.directory)]),
             operator=make("Cynosure operator socket", [*common_routes, *operator_routes(ground.commands)]),
             readiness=ground.readiness,
         )

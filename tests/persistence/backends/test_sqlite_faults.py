@@ -4,6 +4,7 @@
 
 import asyncio
 import os
+import shutil
 import sqlite3
 import sys
 import tempfile
@@ -13,7 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from cynosure.common.errors import CynosureError, Damaged, Misconfigured, NewerFormat, Unavailable
+from cynosure.common.errors import (
+    CynosureError,
+    Damaged,
+    Misconfigured,
+    NewerFormat,
+    OutcomeUnknown,
+    Unavailable,
+)
+from cynosure.persistence.backends.sqlite.connection import open_writer
+from cynosure.persistence.backends.sqlite.same_file import SameFile
+from cynosure.persistence.backends.sqlite.writer import Writer
 from cynosure.persistence.open_backend import open_backend
 from cynosure.persistence.spi import Backend
 from cynosure.testing.backend_kit.samples import fetch_ref, fetch_row, fixed, obj_key, reference, scan_all
@@ -398,3 +409,40 @@ async def test_a_relative_path_stays_where_it_was_opened(
     await backend.close()
 
     assert (tmp_path / "store.db").exists()
+
+
+# --- a file that is taken away ------------------------------------------------------------------
+
+
+async def test_a_write_to_a_file_that_was_replaced_is_refused_also_on_a_new_connection(
+    path: Path, backend: Backend
+) -> None:
+    await backend.write([fixed(1)])
+    copy = path.with_name("copy.db")
+    shutil.copy(path, copy)
+    copy.replace(path)
+
+    for _ in range(2):  # the second time on a connection that could be opened on the new file
+        error = await refusal(backend.write([fixed(2)]), backend.insert_ref(reference(1)))
+        assert type(error) is Unavailable
+        assert "restart" in error.fix
+
+    with sqlite3.connect(path) as found:
+        assert found.execute("SELECT count(*) FROM refs").fetchall() == [(0,)]
+    found.close()
+
+
+async def test_a_commit_into_a_file_that_is_deleted_meanwhile_is_not_acknowledged(path: Path) -> None:
+    same_file = SameFile(path)
+    backend = open_backend(f"sqlite:{path}")
+    await backend.setup()
+    await backend.close()
+
+    def delete_and_write(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO refs VALUES ('r', 'c', 'main', 1, 0, x'', 5)")
+        path.unlink()
+
+    writer = Writer(path, lambda: open_writer(path, 1.0, None), 1.0, same_file)
+    with pytest.raises(OutcomeUnknown, match="deleted or replaced"):
+        await writer.run(delete_and_write)
+    await writer.close()

@@ -31,13 +31,13 @@ async def bench(clock: ManualClock) -> SmallStore:
 def count_reads(bench: SmallStore) -> list[int]:
     """Grows by one with every read of the reference."""
     reads: list[int] = []
-    fetch_refs = bench.backend.fetch_refs
+    fetch_refs_now = bench.backend.fetch_refs_now
 
-    async def counted(keys):
+    def counted(keys):
         reads.append(len(keys))
-        return await fetch_refs(keys)
+        return fetch_refs_now(keys)
 
-    bench.backend.fetch_refs = counted
+    bench.backend.fetch_refs_now = counted
     return reads
 
 

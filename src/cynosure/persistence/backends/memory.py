@@ -1,8 +1,8 @@
 """The executable specification of a backend: dictionaries, and nothing that is not in the contract.
 
 Every call yields to the event loop before and after its effect, so that the interleavings and the
-cancellations that a real database allows happen here as well. A maintainer must not break: between two
-yields a call is atomic, because nothing else runs.
+cancellations that a real database allows happen here as well; `fetch_refs_now` cannot, and is one instant
+anyway. A maintainer must not break: between two yields a call is atomic, because nothing else runs.
 
 `memory:` is a store of its own per handle; handles on `memory:NAME` share one for the life of the process.
 """
@@ -123,6 +123,12 @@ class MemoryBackend:
         await asyncio.sleep(0)
         return refs
 
+    def fetch_refs_now(self, keys: Sequence[RefKey]) -> list[Reference | None]:
+        row_rules.check_ref_keys(keys)
+        self._refuse_if_closed()
+        self._refuse_if_not_set_up()
+        return [self._store.refs.get(key) for key in keys]
+
     async def list_refs(self, realm: RealmId | None = None) -> list[Reference]:
         if realm is not None:
             row_rules.check_realm(realm)
@@ -170,8 +176,7 @@ class MemoryBackend:
     async def _arrive(self) -> None:
         self._refuse_if_closed()
         await asyncio.sleep(0)
-        if not self._store.is_set_up:
-            raise Misconfigured("The store was never set up", fix="Run `cynosure store init` on it.")
+        self._refuse_if_not_set_up()
 
     def _is_current(self, expected: Reference) -> bool:
         current = self._store.refs.get(expected.key)
@@ -182,6 +187,10 @@ class MemoryBackend:
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
             raise Unavailable("This database handle is closed")
+
+    def _refuse_if_not_set_up(self) -> None:
+        if not self._store.is_set_up:
+            raise Misconfigured("The store was never set up", fix="Run `cynosure store init` on it.")
 
 
 _named_stores: dict[str, MemoryStore] = {}

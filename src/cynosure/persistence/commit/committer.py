@@ -90,11 +90,15 @@ class Committer:
         self._company = Company()
         self._alone_for = 0
         """How many entries to commit one by one, after a group could not be built."""
+        self._last_read: Base | None = None
 
-    async def read(self) -> Base:
-        """The current state: linearizable, one shared database read."""
-        ref = await self._heads.load(self.key)
-        return await self._base_of(ref)
+    async def read(self, *, is_fresh: bool = False) -> Base:
+        """The current state (`Heads.find`). While nothing moves, the same object."""
+        ref = await self._heads.load(self.key, is_fresh=is_fresh)
+        base = self._last_read
+        if base is None or base.ref != ref:
+            base = self._last_read = await self._base_of(ref)
+        return base
 
     async def commit(self, request: Request[R]) -> Committed[R] | AlreadyCommitted:
         """Apply a change. Returns when it is durable; see `Prepared` and the errors of `prepare`.
@@ -144,7 +148,7 @@ class Committer:
         """Outside the group, on a fresh head; then back into the queue."""
         entry.has_read_head = True
         try:
-            outcome = await self._preparer.prepare_on(entry, await self.read())
+            outcome = await self._preparer.prepare_on(entry, await self.read(is_fresh=True))
         except Exception as error:  # Also a bug in the caller's own code is the caller's answer.
             entry.refuse(error)
             return
@@ -317,7 +321,7 @@ class Committer:
             self._is_assumed = not any(entry.has_read_head for entry in entries)
         else:
             # Only now, after the pause: a head read before it would be old again, and lose again.
-            base = await self.read()
+            base = await self.read(is_fresh=True)
             self._head.know(base)
             self._head.is_behind = False
         for entry in entries:
@@ -378,8 +382,7 @@ class Committer:
     def _finish_outside(self, entry: Entry, task: asyncio.Task[None]) -> None:
         async def follow() -> None:
             await asyncio.wait({task})
-            error = task.exception()
-            if error is None:
+            if task.exception() is None:
                 self._enqueue(entry)
             else:
                 # What it was told may rest on a draft that never came to be: ask again on a real state.
@@ -461,11 +464,8 @@ class Committer:
         self._counters.requests += len(group.accepted)
         metrics.REQUESTS.inc(len(group.accepted))
         sequence = built.state.commit.record.sequence
-        for each in built.objects:
+        for each in [*built.objects, *(each for entry in group.accepted for each in entry.objects)]:
             self.store.remember(each)
-        for entry in group.accepted:
-            for each in entry.objects:
-                self.store.remember(each)
         if sent_s is not None:
             self._head.know(Base(built.ref, built.state))
             self._heads.observe(built.ref, sent_s=sent_s)

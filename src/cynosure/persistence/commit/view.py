@@ -160,11 +160,14 @@ class Standing(Enum):
     """A request earlier in the same draft changed an answer."""
 
 
-class Draft:
-    """A committed state with changes on top that are not committed yet."""
+class Overlay:
+    """A view with changes on top that are not committed yet.
 
-    def __init__(self, state: State) -> None:
-        self.state = state
+    A request that does several things in order lets each see what the ones before it did.
+    """
+
+    def __init__(self, below: View) -> None:
+        self._below = below
         self.changes: dict[str, dict[bytes, bytes | None]] = {}
         self._sorted: dict[str, list[bytes]] = {}
         self._objects: dict[tuple[str, ObjId], Any] = {}
@@ -172,7 +175,7 @@ class Draft:
     @property
     def committed(self) -> State:
         """See `View.committed`."""
-        return self.state
+        return self._below.committed
 
     def add(
         self, changes: Mapping[str, Mapping[bytes, bytes | None]], objects: Sequence[NewObject] = ()
@@ -190,7 +193,7 @@ class Draft:
         drafted = self.changes.get(index)
         if drafted is not None and key in drafted:
             return drafted[key]
-        return await self.state.find(index, key)
+        return await self._below.find(index, key)
 
     async def scan(
         self, index: str, *, prefix: bytes = b"", start: bytes = b"", end: bytes | None = None, limit: int
@@ -203,7 +206,7 @@ class Draft:
             keys = self._sorted[index] = sorted(drafted)
         overlay = [key for key in keys[bisect_left(keys, max(prefix, start)) :] if wanted.covers(key)]
         removed = sum(drafted[key] is None for key in overlay)
-        base = await self.state.scan(index, prefix=prefix, start=start, end=end, limit=limit + removed)
+        base = await self._below.scan(index, prefix=prefix, start=start, end=end, limit=limit + removed)
         merged = dict(base)
         for key in overlay:
             value = drafted[key]
@@ -217,8 +220,16 @@ class Draft:
         """See `View.load_many`."""
         name = object_type.name
         committed = [obj_id for obj_id in ids if (name, obj_id) not in self._objects]
-        loaded = dict(zip(committed, await self.state.load_many(object_type, committed), strict=True))
+        loaded = dict(zip(committed, await self._below.load_many(object_type, committed), strict=True))
         return [loaded[obj_id] if obj_id in loaded else self._objects[(name, obj_id)] for obj_id in ids]
+
+
+class Draft(Overlay):
+    """A committed state with the changes of a group on top."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self.state = state
 
     async def standing(self, reads: Reads, prepared_on: ObjId | None) -> Standing:
         """Whether the answers in `reads` are still the same.

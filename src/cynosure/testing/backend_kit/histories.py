@@ -14,6 +14,7 @@ from cynosure.testing.backend_kit.fixtures import KitFixtures
 from cynosure.testing.backend_kit.samples import (
     REF,
     fetch_ref,
+    fetch_refs_soon,
     fetch_row,
     fixed,
     obj_key,
@@ -47,6 +48,7 @@ def random_step(rng: random.Random, number: int) -> Step:
         lambda backend: backend.delete_if(row.key, expected),
         lambda backend: backend.delete([obj_key(id_)]),
         lambda backend: backend.fetch_refs(REFS),
+        lambda backend: fetch_refs_soon(backend, REFS),
         lambda backend: backend.list_refs(),
         lambda backend: backend.insert_ref(new),
         lambda backend: backend.swap_ref(old, new, carried),

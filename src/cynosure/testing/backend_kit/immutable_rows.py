@@ -83,6 +83,7 @@ class ImmutableRowTests(KitFixtures):
 
         assert await backend.fetch([]) == []
         assert await backend.fetch_refs([]) == []
+        assert backend.fetch_refs_now([]) in ([], None)
 
     async def test_write_leaves_an_existing_key_alone(self, backend: Backend, other: Backend) -> None:
         await backend.write([fixed(1, b"first")])

@@ -11,6 +11,7 @@ from cynosure.testing.backend_kit.fixtures import KitFixtures, OpenHandle
 from cynosure.testing.backend_kit.samples import (
     REF,
     fetch_ref,
+    fetch_refs_soon,
     fetch_row,
     fixed,
     obj_key,
@@ -30,6 +31,7 @@ def every_call(backend: Backend) -> Iterator[Awaitable[object]]:
     yield backend.delete([obj_key(1)])
     yield backend.scan(after=None, limit=1)
     yield backend.fetch_refs([REF])
+    yield fetch_refs_soon(backend, [REF])
     yield backend.list_refs()
     yield backend.insert_ref(reference(1))
     yield backend.swap_ref(reference(1), reference(2), [fixed(2)])

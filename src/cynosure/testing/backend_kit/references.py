@@ -8,7 +8,15 @@ from cynosure.common.errors import BadInput
 from cynosure.persistence.spi import MAX_ID, Backend, CatalogId, ObjId, RealmId, RefKey
 from cynosure.testing.backend_kit.fixtures import KitFixtures
 from cynosure.testing.backend_kit.immutable_rows import BAD_TEXTS, ODD_TEXTS
-from cynosure.testing.backend_kit.samples import REF, fetch_ref, fixed, obj_key, reference, versioned
+from cynosure.testing.backend_kit.samples import (
+    REF,
+    fetch_ref,
+    fetch_refs_soon,
+    fixed,
+    obj_key,
+    reference,
+    versioned,
+)
 
 RACERS = 8
 
@@ -186,6 +194,8 @@ class ReferenceTests(KitFixtures):
             with pytest.raises(BadInput):
                 await backend.fetch_refs([REF, key])
             with pytest.raises(BadInput):
+                await fetch_refs_soon(backend, [REF, key])
+            with pytest.raises(BadInput):
                 await backend.insert_ref(ref)
             with pytest.raises(BadInput):
                 await backend.swap_ref(ref, ref._replace(head=ObjId(2)))
@@ -205,6 +215,53 @@ class ReferenceTests(KitFixtures):
 
             assert await fetch_ref(reader) == reference(head + 1)
             assert await reader.fetch([obj_key(head)]) == [fixed(head)]
+
+    async def test_a_read_at_once_sees_what_any_handle_was_acknowledged_before(
+        self, backend: Backend, other: Backend
+    ) -> None:
+        await backend.insert_ref(reference(1))
+        await asyncio.gather(fetch_ref(backend), fetch_ref(other))
+        answers = 0
+        for head in range(1, 21):
+            writer, reader = (backend, other) if head % 2 else (other, backend)
+
+            assert await writer.swap_ref(reference(head), reference(head + 1), [fixed(head)])
+
+            for _ in range(2):
+                found = reader.fetch_refs_now([ref_key("none"), REF])
+                if found is not None:
+                    assert found == [None, reference(head + 1)]
+                    answers += 1
+        if not answers:
+            pytest.skip("This backend does not read references at once")
+        assert await other.insert_ref(reference(1, key=ref_key("none")))
+        assert backend.fetch_refs_now([ref_key("none")]) in ([reference(1, key=ref_key("none"))], None)
+        assert await other.delete_ref(reference(21))
+        assert backend.fetch_refs_now([REF]) in ([None], None)
+
+    async def test_a_read_at_once_sees_what_was_written_while_it_is_asked_again_and_again(
+        self, backend: Backend, other: Backend
+    ) -> None:
+        await backend.insert_ref(reference(1))
+        await fetch_ref(other)
+        seen: list[int] = []
+
+        async def move() -> None:
+            for head in range(1, 21):
+                assert await backend.swap_ref(reference(head), reference(head + 1))
+                found = other.fetch_refs_now([REF])
+                if found is not None:
+                    assert found == [reference(head + 1)]
+
+        moving = asyncio.create_task(move())
+        while not moving.done():
+            (current,) = other.fetch_refs_now([REF]) or await other.fetch_refs([REF])
+            assert current is not None
+            seen.append(current.head)
+            await asyncio.sleep(0)
+        await moving
+
+        assert seen == sorted(seen)
 
     async def test_writes_to_different_rows_do_not_disturb_each_other(
         self, backend: Backend, other: Backend

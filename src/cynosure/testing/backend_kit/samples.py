@@ -1,6 +1,6 @@
 """Keys, rows and references for tests."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from cynosure.persistence.spi import (
     Backend,
@@ -56,6 +56,12 @@ async def fetch_ref(backend: Backend, key: RefKey = REF) -> Reference | None:
     """One reference."""
     (found,) = await backend.fetch_refs([key])
     return found
+
+
+async def fetch_refs_soon(backend: Backend, keys: Sequence[RefKey]) -> list[Reference | None]:
+    """References, at once where the backend can."""
+    found = backend.fetch_refs_now(keys)
+    return await backend.fetch_refs(keys) if found is None else found
 
 
 async def fetch_row(backend: Backend, key: ObjKey) -> Row | None:

@@ -128,7 +128,14 @@ class SimServer:
         self._parts = parts
         self.rng = rng
         self._waiting: dict[asyncio.Future[Any], None] = {}
-        self.backend: Backend = FaultyBackend(network, machine, self.process, _limits(weather), turns)
+        self.backend: Backend = FaultyBackend(
+            network,
+            machine,
+            self.process,
+            _limits(weather),
+            turns,
+            answers_at_once=weather.answers_at_once,
+        )
         self._cache = ObjectCache(weather.cache_bytes, clock)
         self.heads = parts.heads(self.backend, clock, max_staleness_s=weather.staleness_s)
         self.settings = PersistenceSettings(gc=weather.gc)

@@ -96,6 +96,8 @@ class Weather:
     recent_heads: int
     slow_prepare: float
     """Chance that preparing a request takes long."""
+    answers_at_once: bool
+    """Whether heads are mostly read without a message, as an embedded database allows."""
     deadline_s: float = 4.0
     page_life_s: float = 5.0
     key_lifetime_s: float = 20.0
@@ -172,4 +174,6 @@ def draw_weather(rng: Random) -> Weather:
             interval=timedelta(seconds=rng.choice((3, 8))),
             rows_per_second=rng.choice((0, 30, 100)),
         ),
+        # Last, so that the seeds from before it was drawn kept their weather.
+        answers_at_once=rng.random() < 0.25,
     )

@@ -119,6 +119,9 @@ class PostgresBackend:
                 found[at - 1] = to_ref(keys[at - 1], row)
         return found
 
+    def fetch_refs_now(self, keys: Sequence[RefKey]) -> None:
+        """Not offered: every read is a round trip."""
+
     async def list_refs(self, realm: RealmId | None = None) -> list[Reference]:
         if realm is not None:
             row_rules.check_realm(realm)

@@ -3,12 +3,15 @@
 Writes run on the writer thread, in groups. Small reads run right on the event loop's thread: a reader of
 a write-ahead log never waits for a writer, and one lookup takes some microseconds where a hop to a thread
 and back takes a hundred. Reads that may be large, and reads that do meet a lock (another process recovers
-the log after a crash), run on a reader thread.
+the log after a crash), run on a reader thread. A slow disk is hardly met on the loop's thread: what is read
+there was written a moment ago or is read all the time, so it is in memory, and if not it is a few pages.
 
-A maintainer must not break: reads on the loop's thread are few keys each and never wait for a lock.
+A maintainer must not break: reads on the loop's thread are few keys each and never wait for a lock
+(`loop_reader.py`).
 """
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +25,8 @@ from cynosure.persistence import row_rules
 from cynosure.persistence.backend_options import read_number, read_options
 from cynosure.persistence.backends.sqlite import connection, statements
 from cynosure.persistence.backends.sqlite.faults import is_busy, translate
+from cynosure.persistence.backends.sqlite.loop_reader import FILE_CHECK_S, LoopReader
+from cynosure.persistence.backends.sqlite.same_file import SameFile
 from cynosure.persistence.backends.sqlite.writer import Writer
 from cynosure.persistence.spi import Backend, Limits, ObjKey, RealmId, Reference, RefKey, Row, RowHead
 
@@ -38,18 +43,29 @@ class SqliteBackend:
     """One database file, used by this process through a few connections."""
 
     def __init__(
-        self, path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, max_bytes: int | None = None
+        self,
+        path: Path,
+        *,
+        busy_timeout_s: float = BUSY_TIMEOUT_S,
+        max_bytes: int | None = None,
+        file_check_s: float = FILE_CHECK_S,
     ) -> None:
         # Absolute now, so that a later change of the working directory does not change the store.
         self._path = path.absolute()
         self._busy_timeout_s = busy_timeout_s
+        self._same_file = SameFile(self._path)
         self._writer = Writer(
-            self._path, partial(connection.open_writer, self._path, busy_timeout_s, max_bytes), busy_timeout_s
+            self._path,
+            partial(connection.open_writer, self._path, busy_timeout_s, max_bytes),
+            busy_timeout_s,
+            self._same_file,
         )
-        self._inline_reader: sqlite3.Connection | None = None
+        self._loop_reader: LoopReader | None = None
         self._reader: sqlite3.Connection | None = None
         # One thread, so that the connection it uses needs no lock.
         self._reader_thread = ThreadPoolExecutor(1, thread_name_prefix="cynosure-sqlite-reader")
+        self._file_check_s = file_check_s
+        self._process_id = os.getpid()
         self._is_closed = False
 
     @property
@@ -60,7 +76,7 @@ class SqliteBackend:
         return f"SqliteBackend({str(self._path)!r})"
 
     async def setup(self) -> None:
-        self._refuse_if_closed()
+        self._refuse_if_unusable()
         await asyncio.to_thread(connection.create, self._path, self._busy_timeout_s)
 
     async def close(self) -> None:
@@ -69,7 +85,7 @@ class SqliteBackend:
         self._is_closed = True
         await self._writer.close()
         await asyncio.to_thread(self._reader_thread.shutdown)
-        for reader in (self._inline_reader, self._reader):
+        for reader in (self._loop_reader, self._reader):
             if reader is not None:
                 reader.close()
 
@@ -115,6 +131,19 @@ class SqliteBackend:
         row_rules.check_ref_keys(keys)
         return await self._read(partial(statements.fetch_refs, keys=keys), is_small=len(keys) <= INLINE_KEYS)
 
+    def fetch_refs_now(self, keys: Sequence[RefKey]) -> list[Reference | None] | None:
+        self._refuse_if_unusable()
+        reader = self._loop_reader
+        if reader is None or len(keys) > INLINE_KEYS:
+            return None
+        reader.check_file()
+        try:
+            return reader.fetch_refs(keys) if keys else []
+        except sqlite3.Error as error:
+            if is_busy(error):
+                return None
+            raise translate(error, self._path) from error
+
     async def list_refs(self, realm: RealmId | None = None) -> list[Reference]:
         if realm is not None:
             row_rules.check_realm(realm)
@@ -141,17 +170,19 @@ class SqliteBackend:
     # --- threads -------------------------------------------------------------------------------
 
     async def _write(self, write: Callable[[sqlite3.Connection], T], blob_bytes: int = 0) -> T:
-        self._refuse_if_closed()
+        self._refuse_if_unusable()
         return await self._writer.run(write, blob_bytes)
 
     async def _read(self, read: Callable[[sqlite3.Connection], T], *, is_small: bool) -> T:
-        self._refuse_if_closed()
-        if is_small and self._inline_reader is not None:
-            try:
-                return read(self._inline_reader)
-            except sqlite3.Error as error:
-                if not is_busy(error):
-                    raise translate(error, self._path) from error
+        self._refuse_if_unusable()
+        if self._loop_reader is not None:
+            self._loop_reader.check_file()
+            if is_small:
+                try:
+                    return read(self._loop_reader.connection)
+                except sqlite3.Error as error:
+                    if not is_busy(error):
+                        raise translate(error, self._path) from error
         return await asyncio.get_running_loop().run_in_executor(
             self._reader_thread, self._read_on_thread, read
         )
@@ -159,18 +190,29 @@ class SqliteBackend:
     def _read_on_thread(self, read: Callable[[sqlite3.Connection], T]) -> T:
         # Opening reads the disk and may meet a lock, so the loop's own connection is opened here as well.
         if self._reader is None:
-            self._reader = connection.open_reader(self._path, self._busy_timeout_s)
-        if self._inline_reader is None:
-            self._inline_reader = connection.open_reader(self._path, self._busy_timeout_s)
+            self._reader = self._open_reader()
+        if self._loop_reader is None:
+            self._loop_reader = LoopReader(self._open_reader(), self._same_file, self._file_check_s)
         reader = self._reader
         try:
             return connection.retry_while_busy(lambda: read(reader), self._busy_timeout_s)
         except sqlite3.Error as error:
             raise translate(error, self._path) from error
 
-    def _refuse_if_closed(self) -> None:
+    def _open_reader(self) -> sqlite3.Connection:
+        self._same_file.begin()
+        return connection.open_reader(self._path, self._busy_timeout_s)
+
+    def _refuse_if_unusable(self) -> None:
         if self._is_closed:
             raise Unavailable("This database handle is closed", path=str(self._path))
+        if os.getpid() != self._process_id:
+            # SQLite's locks are the process's: a connection that crossed a fork has none, and would not know.
+            raise Unavailable(
+                "This database handle belongs to another process",
+                fix="Open the store in each process, after it was forked.",
+                path=str(self._path),
+            )
 
 
 _LIMITS: Final = Limits(row_bytes=ROW_BYTES, swap_carries_rows=True, is_shared=True, is_durable=True)

@@ -81,6 +81,15 @@ def translate_commit(error: sqlite3.Error, path: Path) -> CynosureError:
     )
 
 
+def moved_while_committing(path: Path) -> OutcomeUnknown:
+    """The error for a COMMIT into a file that was deleted or replaced before it was acknowledged."""
+    return OutcomeUnknown(
+        "The database file was deleted or replaced while it was written",
+        fix="Put the file back, or restart every process that uses it; then look what was committed.",
+        path=str(path),
+    )
+
+
 def _primary_code(error: sqlite3.Error) -> int:
     # Extended codes keep the primary one in their lowest byte. Errors of the Python module have none.
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF

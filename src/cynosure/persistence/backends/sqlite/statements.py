@@ -132,6 +132,7 @@ def _to_values(ref: Reference) -> tuple[int, int, bytes, int]:
     return ref.head, ref.generation, pack(f">{len(ref.recent)}Q", *ref.recent), ref.created_us
 
 
-def _to_ref(key: RefKey, head: int, generation: int, recent: bytes, created_us: int) -> Reference:
-    heads = unpack(f">{len(recent) // 8}Q", recent)
-    return Reference(key, ObjId(head), generation, tuple(map(ObjId, heads)), created_us)
+def _to_ref(key: RefKey, head: ObjId, generation: int, recent: bytes, created_us: int) -> Reference:
+    # Typed, not converted: `ObjId(...)` is a call, and this is on the way of every request.
+    heads: tuple[ObjId, ...] = unpack(f">{len(recent) // 8}Q", recent)
+    return Reference(key, head, generation, heads, created_us)

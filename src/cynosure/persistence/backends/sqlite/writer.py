@@ -16,8 +16,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
+from cynosure.common.errors import CynosureError
 from cynosure.persistence.backends.sqlite.connection import begin_write, move_log_into_file
-from cynosure.persistence.backends.sqlite.faults import is_refused_commit, translate, translate_commit
+from cynosure.persistence.backends.sqlite.faults import (
+    is_refused_commit,
+    moved_while_committing,
+    translate,
+    translate_commit,
+)
+from cynosure.persistence.backends.sqlite.same_file import SameFile
 
 GROUP_SIZE: Final = 128
 """Most writes in one transaction, so that the first of them does not wait for a crowd."""
@@ -45,9 +52,14 @@ class Writer:
     """Runs writes in the order of their arrival."""
 
     def __init__(
-        self, path: Path, open_connection: Callable[[], sqlite3.Connection], busy_timeout_s: float
+        self,
+        path: Path,
+        open_connection: Callable[[], sqlite3.Connection],
+        busy_timeout_s: float,
+        same_file: SameFile,
     ) -> None:
         self._path = path
+        self._same_file = same_file
         self._open_connection = open_connection
         self._busy_timeout_s = busy_timeout_s
         self._waiting: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
@@ -125,7 +137,16 @@ class Writer:
             if is_refused_commit(error):
                 raise translated from error
             return _fail(group, translated)
+        if self._is_lost():
+            return _fail(group, moved_while_committing(self._path))
         return done
+
+    def _is_lost(self) -> bool:
+        """Whether a COMMIT went into a file that may not have been the store's any more."""
+        try:
+            return self._same_file.is_moved()
+        except CynosureError:
+            return True
 
     def _keep_log_short(self, done: Sequence[_Outcome]) -> None:
         # After the answers are out: nobody waits for this.
@@ -141,11 +162,17 @@ class Writer:
 
     def _begin(self) -> sqlite3.Connection:
         if self._connection is None:
+            self._same_file.begin()
             self._connection = self._open_connection()
         try:
             begin_write(self._connection, self._busy_timeout_s)
         except sqlite3.Error as error:
             raise translate(error, self._path) from error
+        try:
+            self._same_file.check()
+        except BaseException:
+            self._abandon_transaction()
+            raise
         return self._connection
 
     def _abandon_transaction(self) -> None:

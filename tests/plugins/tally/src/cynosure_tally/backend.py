@@ -69,6 +69,10 @@ class TallyBackend:
         self.calls["fetch_refs"] += 1
         return await self._counted.fetch_refs(keys)
 
+    def fetch_refs_now(self, keys: Sequence[RefKey]) -> list[Reference | None] | None:
+        self.calls["fetch_refs_now"] += 1
+        return self._counted.fetch_refs_now(keys)
+
     async def list_refs(self, realm: RealmId | None = None) -> list[Reference]:
         self.calls["list_refs"] += 1
         return await self._counted.list_refs(realm)

@@ -1,0 +1,10 @@
+"""The Iceberg REST catalog protocol: every operation parses, calls one operation of `catalog`, encodes.
+
+- `routes.py`       all of them as routes; the config operation advertises exactly these
+- `context.py`      who asks, of which catalog, about what
+- `wire.py`         bodies and queries as the protocol spells them
+- `namespaces.py`, `tables.py`, `views.py`, `reports.py`, `config.py`   the handlers
+
+Must not break: names come percent-decoded per segment, so a name may hold a slash; nothing here splits or
+joins paths.
+"""

@@ -1,0 +1,100 @@
+"""Commits of the Iceberg REST protocol: to one table, and to several at once.
+
+Must not break: a change that cannot be read is refused before anything is resolved, so nothing is written.
+"""
+
+from functools import partial
+
+from msgspec import Struct
+
+from cynosure.api.iceberg import wire
+from cynosure.api.iceberg.config import BASE
+from cynosure.api.iceberg.context import caller_of, catalog_of, table_of
+from cynosure.api.messages import Request, Response
+from cynosure.api.router import Route
+from cynosure.catalog.directory import Directory
+from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_transaction import commit_transaction
+from cynosure.iceberg.requirements import TableRequirement
+from cynosure.iceberg.updates import TableUpdate
+
+
+class CommitTableRequest(Struct, frozen=True):
+    """Body of updateTable."""
+
+    requirements: list[TableRequirement]
+    updates: list[TableUpdate]
+    identifier: wire.TableIdentifier | None = None
+    """The path decides; clients may repeat it here."""
+
+
+class TransactionChange(Struct, frozen=True):
+    """One table's part of a transaction."""
+
+    identifier: wire.TableIdentifier
+    requirements: list[TableRequirement]
+    updates: list[TableUpdate]
+
+
+class CommitTransactionRequest(Struct, frozen=True, rename="kebab"):
+    """Body of commitTransaction."""
+
+    table_changes: list[TransactionChange]
+
+
+class CommitHandlers:
+    """The handlers of commits."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+
+    async def commit(self, request: Request) -> Response:
+        """Commit to one table."""
+        caller = caller_of(request)
+        body: CommitTableRequest = request.body
+        change = TableChange(table_of(request), body.requirements, body.updates)
+        catalog = await catalog_of(self._directory, caller, request)
+        answer = await commit_table(catalog, caller, change)
+        headers = [] if answer.etag is None else [(b"etag", answer.etag)]
+        return Response(200, answer.commit_body(), headers=headers)
+
+    async def commit_all(self, request: Request) -> Response:
+        """Commit to several tables, or to none."""
+        caller = caller_of(request)
+        body: CommitTransactionRequest = request.body
+        changes = [
+            TableChange(
+                change.identifier.checked(f"table-changes[{at}].identifier"),
+                change.requirements,
+                change.updates,
+            )
+            for at, change in enumerate(body.table_changes)
+        ]
+        await commit_transaction(await catalog_of(self._directory, caller, request), caller, changes)
+        return Response(204)
+
+
+def commit_routes(directory: Directory) -> list[Route]:
+    """The routes of commits."""
+    handlers = CommitHandlers(directory)
+    route = partial(Route, tags=("iceberg",))
+    return [
+        route(
+            "POST",
+            f"{BASE}/v1/{{prefix}}/namespaces/{{namespace}}/tables/{{table}}",
+            handlers.commit,
+            operation_id="updateTable",
+            summary="Commit updates to a table",
+            request=CommitTableRequest,
+            responses={200: wire.CommitTableResponse},
+        ),
+        route(
+            "POST",
+            f"{BASE}/v1/{{prefix}}/transactions/commit",
+            handlers.commit_all,
+            operation_id="commitTransaction",
+            summary="Commit updates to several tables, all or none",
+            request=CommitTransactionRequest,
+            responses={204: None},
+        ),
+    ]

@@ -1,0 +1,56 @@
+"""What a client asks first: how to speak to a catalog, and what is served.
+
+Must not break: `endpoints` is made from the routes themselves, so it names exactly what is served.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import quote
+
+from cynosure.api.iceberg.context import caller_of
+from cynosure.api.iceberg.wire import CatalogConfig, ConfigQuery
+from cynosure.api.messages import Request, Response
+from cynosure.api.router import Route
+from cynosure.catalog.directory import Directory
+from cynosure.common.errors import BadInput
+
+BASE: Final = "/api/catalog"
+"""What clients are given as `uri` ends here; the protocol's own paths begin with `/v1`."""
+_OURS: Final = "cynosure."
+"""Properties of a catalog that are for the server, not for its clients, begin so."""
+
+
+def config_route(directory: Directory, served: Iterable[Route]) -> Route:
+    """`GET /v1/config`, advertising the routes that are served beside it."""
+    scope = f"{BASE}/v1/{{prefix}}/"
+    endpoints = [
+        f"{route.method} {route.path.removeprefix(BASE)}" for route in served if route.path.startswith(scope)
+    ]
+
+    async def get_config(request: Request) -> Response:
+        caller = caller_of(request)
+        if not request.query.warehouse:
+            raise BadInput(
+                "No warehouse is named", field="warehouse", fix="Send the catalog's name as ?warehouse=NAME."
+            )
+        catalog = await directory.open(caller.realm, request.query.warehouse)
+        properties = catalog.entity.properties.items()
+        return Response.json(
+            CatalogConfig(
+                defaults={name: value for name, value in properties if not name.startswith(_OURS)},
+                # Clients put the prefix into their paths as it is, so it is encoded here.
+                overrides={"prefix": quote(catalog.entity.name, safe="")},
+                endpoints=endpoints,
+            )
+        )
+
+    return Route(
+        "GET",
+        f"{BASE}/v1/config",
+        get_config,
+        operation_id="getConfig",
+        summary="How to speak to a catalog, and what is served",
+        tags=("iceberg",),
+        query=ConfigQuery,
+        responses={200: CatalogConfig},
+    )

@@ -1,0 +1,194 @@
+"""Tables of the Iceberg REST protocol.
+
+Must not break: a table is answered with bytes that were encoded before; no handler touches metadata.
+"""
+
+from functools import partial
+
+from cynosure.api.iceberg import wire
+from cynosure.api.iceberg.config import BASE
+from cynosure.api.iceberg.context import caller_of, catalog_of, namespace_of, table_of
+from cynosure.api.iceberg.etags import is_unchanged
+from cynosure.api.messages import Request, Response
+from cynosure.api.router import Route
+from cynosure.catalog.directory import Directory
+from cynosure.catalog.managed.answer import TableAnswer
+from cynosure.catalog.names import Identifier, check_name
+from cynosure.catalog.operations.create_table import CreateTable, create_table
+from cynosure.catalog.operations.drop_table import drop_table
+from cynosure.catalog.operations.list_tables import list_tables
+from cynosure.catalog.operations.load_table import load_table, table_exists
+from cynosure.catalog.operations.register_table import register_table
+from cynosure.catalog.operations.rename_table import rename_table
+from cynosure.catalog.operations.unregister_table import unregister_table
+
+
+class TableHandlers:
+    """The handlers of tables, but for commits."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+
+    async def list(self, request: Request) -> Response:
+        """The names of a namespace's tables."""
+        caller = caller_of(request)
+        namespace = namespace_of(request)
+        catalog = await catalog_of(self._directory, caller, request)
+        return Response(200, await list_tables(catalog, caller, namespace, request.query.paging()))
+
+    async def create(self, request: Request) -> Response:
+        """Create a table, or only its first metadata when it is staged."""
+        caller = caller_of(request)
+        body: wire.CreateTableRequest = request.body
+        wanted = CreateTable(
+            namespace=namespace_of(request),
+            name=check_name(body.name, field="name"),
+            schema=body.schema,
+            location=body.location,
+            partition_spec=wire.given(body.partition_spec),
+            write_order=wire.given(body.write_order),
+            properties=body.properties or {},
+            is_staged=bool(body.stage_create),
+        )
+        catalog = await catalog_of(self._directory, caller, request)
+        return _loaded(await create_table(catalog, caller, wanted))
+
+    async def load(self, request: Request) -> Response:
+        """A table, or 304 when the client has this version."""
+        caller = caller_of(request)
+        table = table_of(request)
+        catalog = await catalog_of(self._directory, caller, request)
+        answer = await load_table(catalog, caller, table, snapshots=request.query.snapshots)
+        if is_unchanged(request, answer.etag):
+            return Response(304, headers=_tagged(answer))
+        return _loaded(answer)
+
+    async def exists(self, request: Request) -> Response:
+        """Whether a table is there."""
+        caller = caller_of(request)
+        table = table_of(request)
+        await table_exists(await catalog_of(self._directory, caller, request), caller, table)
+        return Response(204)
+
+    async def drop(self, request: Request) -> Response:
+        """Drop a table."""
+        caller = caller_of(request)
+        table = table_of(request)
+        catalog = await catalog_of(self._directory, caller, request)
+        await drop_table(catalog, caller, table, is_purge_requested=request.query.purge_requested)
+        return Response(204)
+
+    async def rename(self, request: Request) -> Response:
+        """Give a table another name, also in another namespace."""
+        caller = caller_of(request)
+        body: wire.RenameRequest = request.body
+        source, destination = body.source.checked("source"), body.destination.checked("destination")
+        await rename_table(await catalog_of(self._directory, caller, request), caller, source, destination)
+        return Response(204)
+
+    async def register(self, request: Request) -> Response:
+        """Make a table of a metadata file that exists."""
+        caller = caller_of(request)
+        body: wire.RegisterTableRequest = request.body
+        table = Identifier(namespace_of(request), check_name(body.name, field="name"))
+        catalog = await catalog_of(self._directory, caller, request)
+        answer = await register_table(
+            catalog, caller, table, body.metadata_location, is_overwrite=bool(body.overwrite)
+        )
+        return _loaded(answer)
+
+    async def unregister(self, request: Request) -> Response:
+        """Give a table up without touching its files."""
+        caller = caller_of(request)
+        table = table_of(request)
+        answer = await unregister_table(await catalog_of(self._directory, caller, request), caller, table)
+        return Response(200, answer.commit_body())
+
+
+def _loaded(answer: TableAnswer) -> Response:
+    return Response(200, answer.load_body(), headers=_tagged(answer))
+
+
+def _tagged(answer: TableAnswer) -> list[tuple[bytes, bytes]]:
+    return [] if answer.etag is None else [(b"etag", answer.etag)]
+
+
+def table_routes(directory: Directory) -> list[Route]:
+    """The routes of tables, but for commits."""
+    handlers = TableHandlers(directory)
+    route = partial(Route, tags=("iceberg",))
+    namespace = f"{BASE}/v1/{{prefix}}/namespaces/{{namespace}}"
+    many = f"{namespace}/tables"
+    one = f"{many}/{{table}}"
+    return [
+        route(
+            "GET",
+            many,
+            handlers.list,
+            operation_id="listTables",
+            summary="List the tables of a namespace",
+            query=wire.ListQuery,
+            responses={200: wire.ListIdentifiersResponse},
+        ),
+        route(
+            "POST",
+            many,
+            handlers.create,
+            operation_id="createTable",
+            summary="Create a table, or stage its creation",
+            request=wire.CreateTableRequest,
+            responses={200: wire.LoadTableResult},
+        ),
+        route(
+            "GET",
+            one,
+            handlers.load,
+            operation_id="loadTable",
+            summary="Load a table",
+            query=wire.LoadTableQuery,
+            responses={200: wire.LoadTableResult, 304: None},
+        ),
+        route(
+            "HEAD",
+            one,
+            handlers.exists,
+            operation_id="tableExists",
+            summary="Whether a table exists",
+            responses={204: None},
+        ),
+        route(
+            "DELETE",
+            one,
+            handlers.drop,
+            operation_id="dropTable",
+            summary="Drop a table",
+            query=wire.DropTableQuery,
+            responses={204: None},
+        ),
+        route(
+            "POST",
+            f"{BASE}/v1/{{prefix}}/tables/rename",
+            handlers.rename,
+            operation_id="renameTable",
+            summary="Rename a table",
+            request=wire.RenameRequest,
+            responses={204: None},
+        ),
+        route(
+            "POST",
+            f"{namespace}/register",
+            handlers.register,
+            operation_id="registerTable",
+            summary="Register a table by its metadata file",
+            request=wire.RegisterTableRequest,
+            responses={200: wire.LoadTableResult},
+        ),
+        route(
+            "POST",
+            f"{one}/unregister",
+            handlers.unregister,
+            operation_id="unregisterTable",
+            summary="Remove a table from the catalog and leave its files alone",
+            responses={200: wire.CommitTableResponse},
+        ),
+    ]

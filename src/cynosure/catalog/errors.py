@@ -1,0 +1,121 @@
+"""What catalog operations refuse, extending the one tree.
+
+A maintainer must not break: the text. Iceberg clients and their tests read the beginning of these messages
+("Table does not exist: a.b"), so here the name belongs to the message and is not a detail behind it.
+"""
+
+from cynosure.common.errors import (
+    AlreadyExists,
+    BadInput,
+    Conflict,
+    CynosureError,
+    NotFound,
+)
+
+
+class _Named:
+    """Puts the name right behind the message."""
+
+    message: str
+    fix: str
+    details: dict[str, object]
+
+    def __str__(self) -> str:
+        text = f"{self.message}: {self.details['name']}"
+        return f"{text}. {self.fix}" if self.fix else text
+
+
+class NoSuchCatalog(_Named, NotFound):
+    """No catalog of this name in the realm."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            "Catalog does not exist",
+            fix="Create it with 'cynosure catalogs create', or check the name.",
+            name=name,
+        )
+
+
+class NoSuchNamespace(_Named, NotFound):
+    """No namespace of this name in the catalog."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("Namespace does not exist", name=name)
+
+
+class NoSuchTable(_Named, NotFound):
+    """No table of this name in the namespace."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("Table does not exist", name=name)
+
+
+class NoSuchView(_Named, NotFound):
+    """No view of this name in the namespace."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("View does not exist", name=name)
+
+
+class CatalogExists(_Named, AlreadyExists):
+    """The catalog's name is taken."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("Catalog already exists", fix="Choose another name.", name=name)
+
+
+class NamespaceExists(_Named, AlreadyExists):
+    """The namespace is there already."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("Namespace already exists", name=name)
+
+
+class TableExists(_Named, AlreadyExists):
+    """A table has this name; tables and views share one space of names."""
+
+    def __init__(self, name: str, *, is_wanted_by_view: bool = False) -> None:
+        text = "Table with same name already exists" if is_wanted_by_view else "Table already exists"
+        super().__init__(text, name=name)
+
+
+class ViewExists(_Named, AlreadyExists):
+    """A view has this name; tables and views share one space of names."""
+
+    def __init__(self, name: str, *, is_wanted_by_table: bool = False) -> None:
+        text = "View with same name already exists" if is_wanted_by_table else "View already exists"
+        super().__init__(text, name=name)
+
+
+class NotEmpty(CynosureError):
+    """What still holds something is not dropped."""
+
+
+class NamespaceNotEmpty(NotEmpty):
+    """The namespace holds tables, views or namespaces."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("Namespace is not empty", fix="Drop or move what is in it first.", name=name)
+
+    def __str__(self) -> str:
+        return f"Namespace {self.details['name']} is not empty. {self.fix}"
+
+
+class CatalogNotEmpty(NotEmpty):
+    """The catalog holds namespaces."""
+
+
+class CatalogClosed(Conflict):
+    """The catalog is being dropped; nothing is written to it any more."""
+
+
+class LocationRefused(CynosureError):
+    """The location is outside what the catalog may use, or belongs to another table."""
+
+
+class Unprocessable(CynosureError):
+    """Each part of the request is well-formed; together they contradict each other."""
+
+
+class InvalidName(BadInput):
+    """A name that no catalog object can have."""

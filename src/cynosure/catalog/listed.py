@@ -1,0 +1,106 @@
+"""A realm's list of catalogs: its entries, and the locations they claim.
+
+Index `names`: name to `CatalogEntity`. Index `ids`: id to the key in `names`; being there is what makes a
+catalog exist (`persistence.scopes`). Index `locations`: every location a catalog may use, to its id.
+
+Must not break: no location of one catalog is equal to, above or below one of another. Whoever could write
+there through one catalog would else write into the other one's tables.
+"""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from cynosure.catalog.entities import CATALOG, CatalogEntity
+from cynosure.catalog.errors import InvalidName, LocationRefused, NoSuchCatalog
+from cynosure.catalog.names import check_name
+from cynosure.common.errors import BadInput
+from cynosure.persistence.commit import View
+from cynosure.persistence.index import decode_key, encode_key, prefix_of
+from cynosure.persistence.objects import ObjRef
+from cynosure.persistence.spi import CatalogId
+from cynosure.storage.location import Location, is_allowed
+
+RESERVED_PREFIX = "SYSTEM$"
+MAX_LOCATIONS = 100
+"""Of one catalog."""
+
+
+class Listed(Struct, frozen=True):
+    """A catalog and the version of it that the list has."""
+
+    ref: ObjRef
+    entity: CatalogEntity
+
+
+def check_catalog_name(name: str) -> str:
+    """Refuse what cannot be the name of a catalog."""
+    check_name(name, field="name")
+    if name.upper().startswith(RESERVED_PREFIX):
+        raise InvalidName(
+            "The name is reserved", field="name", fix=f"Do not begin it with {RESERVED_PREFIX}.", name=name
+        )
+    return name
+
+
+async def load_listed(view: View, name: str) -> Listed:
+    """The catalog of this name; `NoSuchCatalog` when the list has none."""
+    value = await view.find("names", encode_key(name)) if name else None
+    if value is None:
+        raise NoSuchCatalog(name)
+    ref = ObjRef.unpack(value)
+    return Listed(ref, (await view.load_many(CATALOG, [ref.id]))[0])
+
+
+def location_keys(entity: CatalogEntity) -> set[bytes]:
+    """The keys in `locations` that a catalog has."""
+    return {encode_key(*location.key()) for location in outermost(entity)}
+
+
+def outermost(entity: CatalogEntity) -> list[Location]:
+    """The allowed locations of a catalog that are not inside another one of them."""
+    parsed = sorted({Location.parse(each) for each in entity.storage.allowed_locations}, key=Location.key)
+    return [each for each in parsed if not any(other != each and each.is_within(other) for other in parsed)]
+
+
+def check_locations(entity: CatalogEntity) -> None:
+    """Refuse a catalog whose tables would go where it may not write."""
+    allowed = outermost(entity)
+    if len(allowed) > MAX_LOCATIONS:
+        raise BadInput(
+            "A catalog has too many locations",
+            field="allowed-locations",
+            fix=f"Name at most {MAX_LOCATIONS}.",
+            locations=len(allowed),
+        )
+    base = Location.parse(entity.base_location, field="base-location")
+    if not is_allowed(base, allowed):
+        raise LocationRefused(
+            "The base location is not inside the allowed locations",
+            fix="Name a base location below one of the allowed ones.",
+            location=base.text,
+        )
+
+
+async def require_unclaimed(view: View, locations: Iterable[Location], catalog: CatalogId) -> None:
+    """Refuse locations that overlap with those of another catalog."""
+    for location in locations:
+        for claimed, owner in await _overlapping(view, location):
+            if owner != catalog.encode():
+                raise LocationRefused(
+                    "The location belongs to another catalog",
+                    fix="Choose a location that is neither above nor below that of another catalog.",
+                    location=location.text,
+                    claimed="/".join(decode_key(claimed)),
+                )
+
+
+async def _overlapping(view: View, location: Location) -> list[tuple[bytes, bytes]]:
+    parts = location.key()
+    found: list[tuple[bytes, bytes]] = []
+    for length in range(1, len(parts) + 1):
+        key = encode_key(*parts[:length])
+        if (owner := await view.find("locations", key)) is not None:
+            found.append((key, owner))
+    # One more than a catalog can have: its own cannot hide those of another.
+    return found + await view.scan("locations", prefix=prefix_of(*parts), limit=MAX_LOCATIONS + 1)

@@ -1,0 +1,135 @@
+"""Names in a namespace: listed whole or in pages, and encoded as clients read them.
+
+A list is asked for far more often than it changes, so whole lists are kept in their encoded form
+(`recent_lists.py`).
+
+Must not break: what is kept holds no page token. A token expires, and would come out of memory too old.
+"""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from cynosure.catalog.names import Namespace, last_name
+from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.recent_lists import ListKey
+from cynosure.catalog.resolve import require_namespace
+from cynosure.common.errors import BadInput
+from cynosure.persistence.commit import State
+from cynosure.persistence.index import after
+from cynosure.persistence.listing import MAX_PAGE, list_page
+
+_CHUNK: Final = 10_000
+_WRITTEN_OTHERWISE: Final = re.compile(rb'[\x00-\x1f"\\]')
+"""Bytes of index keys or names that do not stand for themselves in JSON."""
+
+
+class Paging(Struct, frozen=True):
+    """How much of a list is wanted. Neither field: all of it in one answer."""
+
+    token: str | None = None
+    """Of the page before; empty for the first page."""
+    size: int | None = None
+
+
+class Listing(Struct, frozen=True):
+    """What is listed: entries of the index `names`, and how each is written as JSON."""
+
+    namespace: Namespace
+    """In which they are; it must exist."""
+    prefix: bytes
+    field: bytes
+    """Of the answer, that holds the list."""
+    before: bytes
+    """JSON of an entry up to its name, which is a JSON string."""
+    behind: bytes
+
+
+def list_of_identifiers(prefix: bytes, namespace: Namespace) -> Listing:
+    """Tables or views, as `{"namespace": […], "name": …}`."""
+    before = b'{"namespace":' + msgspec.json.encode(namespace) + b',"name":'
+    return Listing(namespace, prefix, b"identifiers", before, b"}")
+
+
+def list_of_namespaces(prefix: bytes, parent: Namespace) -> Listing:
+    """Namespaces, as arrays of their levels."""
+    before = b"[" + b"".join([msgspec.json.encode(level) + b"," for level in parent])
+    return Listing(parent, prefix, b"namespaces", before, b"]")
+
+
+async def list_encoded(catalog: OpenCatalog, listing: Listing, paging: Paging) -> bytes:
+    """The answer as JSON; `NoSuchNamespace` when there is nothing to list in."""
+    if paging.token is None and paging.size is None:
+        return await _list_whole(catalog, listing)
+    persistence = catalog.shared.persistence
+    page = await list_page(
+        catalog.committer,
+        persistence.page_tokens,
+        index="names",
+        prefix=listing.prefix,
+        size=choose_size(paging.size, catalog.shared.settings.page_size),
+        token=paging.token or None,
+    )
+    if not page.entries:
+        await _require_parent(page.state, listing)
+    return encode_list(listing, [key for key, _ in page.entries], page.next_token)
+
+
+async def _list_whole(catalog: OpenCatalog, listing: Listing) -> bytes:
+    state = await catalog.read()
+    recent = catalog.shared.lists
+    place = ListKey(catalog.realm, catalog.entity.id, listing.prefix)
+    body = recent.get(place, state.commit_id)
+    if body is None:
+        keys: list[bytes] = []
+        start = b""
+        while True:
+            entries = await state.scan("names", prefix=listing.prefix, start=start, limit=_CHUNK)
+            keys += [key for key, _ in entries]
+            if len(entries) < _CHUNK:
+                break
+            start = after(keys[-1])
+            await asyncio.sleep(0)  # A list of a million must not hold up everyone else.
+        if not keys:
+            await _require_parent(state, listing)
+        body = encode_list(listing, keys, None)
+        recent.remember(place, state.commit_id, body)
+    return body
+
+
+async def _require_parent(state: State, listing: Listing) -> None:
+    # Only asked for empty lists: what has entries exists.
+    if listing.namespace:
+        await require_namespace(state, listing.namespace)
+
+
+def encode_list(listing: Listing, keys: Sequence[bytes], next_token: str | None) -> bytes:
+    """The answer out of the index keys of its entries."""
+    skip = len(listing.prefix)
+    names = [key[skip:] for key in keys]
+    if _WRITTEN_OTHERWISE.search(b"".join(names)) is None:
+        # The key's last element is the name in UTF-8, so it only needs quotes.
+        joined = (b'"%s,%s"' % (listing.behind, listing.before)).join(names)
+        entries = b'%s"%s"%s' % (listing.before, joined, listing.behind) if names else b""
+    else:
+        entries = b",".join(
+            [listing.before + msgspec.json.encode(last_name(key)) + listing.behind for key in keys]
+        )
+    token = b',"next-page-token":"%s"' % next_token.encode() if next_token else b""
+    return b'{"%s":[%s]%s}' % (listing.field, entries, token)
+
+
+def choose_size(wanted: int | None, default: int) -> int:
+    """Entries of a page: what the client wants, within what a page may hold."""
+    if wanted is None:
+        return min(default, MAX_PAGE)
+    if wanted < 1:
+        raise BadInput(
+            "The page size is not positive", field="pageSize", fix="Choose 1 or more.", size=wanted
+        )
+    # The size is an upper bound for the client's sake; a shorter page than asked for is within it.
+    return min(wanted, MAX_PAGE)

@@ -1,0 +1,28 @@
+"""Every object type this room stores: the one list, found by entry point.
+
+A maintainer must not break: a type that is missing here is kept by garbage collection and export, but `store
+check` cannot read it.
+"""
+
+from typing import Any
+
+from cynosure.catalog.closing import CLOSING_MARK
+from cynosure.catalog.dropped import DROPPED
+from cynosure.catalog.entities import CATALOG, NAMESPACE
+from cynosure.catalog.managed.state import CHUNK, POINTER, SCHEMA, TABLE
+from cynosure.catalog.managed.view_state import VIEW
+from cynosure.catalog.reports import METRICS_REPORT
+from cynosure.persistence.objects import ObjectType
+
+OBJECT_TYPES: tuple[ObjectType[Any], ...] = (
+    CATALOG,
+    CLOSING_MARK,
+    NAMESPACE,
+    DROPPED,
+    TABLE,
+    POINTER,
+    SCHEMA,
+    CHUNK,
+    VIEW,
+    METRICS_REPORT,
+)

@@ -1,0 +1,140 @@
+"""Commit changes to one table: check requirements, apply updates, keep the new version.
+
+Must not break: requirements are checked on the state the commit is made on. `prepare` runs again whenever
+the table has changed since, so of two commits with the same requirement one is refused.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from cynosure.catalog.caller import Caller
+from cynosure.catalog.files.export import DELETE_AFTER_COMMIT, Export, remove
+from cynosure.catalog.files.importing import import_pointer
+from cynosure.catalog.files.versions import first_version, next_version
+from cynosure.catalog.locations import check_allowed, check_property_locations, claim_location, location_key
+from cynosure.catalog.managed.answer import TableAnswer
+from cynosure.catalog.managed.loading import load_table_at
+from cynosure.catalog.managed.state import POINTER
+from cynosure.catalog.managed.table import ManagedTable
+from cynosure.catalog.names import Identifier, table_key
+from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.operations.create_table import prepared_creation
+from cynosure.catalog.resolve import (
+    find_table_ref,
+    require_free_name,
+    require_namespace,
+    require_open,
+    require_table_ref,
+)
+from cynosure.iceberg.metadata import TableMetadata
+from cynosure.iceberg.requirements import AssertCreate, TableRequirement, check_requirements
+from cynosure.iceberg.updates import TableUpdate, apply_updates
+from cynosure.persistence.commit import Change, Prepared, View
+from cynosure.persistence.commit.records import raw_detail
+from cynosure.storage.location import Location
+
+
+class TableChange(Struct, frozen=True):
+    """What a client wants changed, and what must be true for it."""
+
+    table: Identifier
+    requirements: Sequence[TableRequirement]
+    updates: Sequence[TableUpdate]
+
+    @property
+    def is_creation(self) -> bool:
+        """Whether the table is to be created by this."""
+        return any(isinstance(each, AssertCreate) for each in self.requirements)
+
+
+class Changed(Struct, frozen=True):
+    """A table after a change."""
+
+    table: ManagedTable
+    outdated_files: list[str]
+
+
+async def commit_table(catalog: OpenCatalog, caller: Caller, change: TableChange) -> TableAnswer:
+    """Apply a change to a table, or create it when the change requires that it does not exist."""
+    await import_first(catalog, caller, [change])
+    async with Export(catalog) as export:
+
+        async def prepare(view: View) -> Prepared[Changed]:
+            await require_open(view)
+            return await prepare_change(catalog, export, view, change)
+
+        committed = await catalog.commit(caller, "commit-table", prepare)
+        export.keep(committed.result.table.state.metadata_location)
+    remove_outdated(catalog, committed.result)
+    return committed.result.table.answer()
+
+
+async def import_first(catalog: OpenCatalog, caller: Caller, changes: Sequence[TableChange]) -> None:
+    """Import tables of which only the metadata file is known: what is to be changed must be in the store."""
+    state = await catalog.read()
+    for change in changes:
+        ref = await find_table_ref(state, change.table)
+        if ref is not None and ref.type == POINTER.name:
+            await import_pointer(catalog, caller, change.table)
+
+
+async def prepare_change(
+    catalog: OpenCatalog, export: Export, view: View, change: TableChange
+) -> Prepared[Changed]:
+    """Work a change out on a state."""
+    if change.is_creation:
+        return await _prepare_creation(catalog, export, view, change)
+    ref = await require_table_ref(view, change.table)
+    base = await load_table_at(view, ref.id, catalog.shared.tables)
+    check_requirements(base.metadata, change.requirements)
+    metadata = _apply(catalog, base.metadata, change)
+    if metadata is base.metadata:
+        return Prepared(Changed(base, []))
+    version = await next_version(catalog, export, base, metadata)
+    key, before, after = table_key(change.table), ref.pack(), version.table.ref.pack()
+    changes: dict[str, dict[bytes, bytes | None]] = {"names": {key: after}}
+    if metadata.location != base.metadata.location:
+        old = location_key(Location.parse(base.metadata.location))
+        claims = await claim_location(view, Location.parse(metadata.location), base.state.id, given_up=old)
+        changes["locations"] = claims
+    path = (*change.table.namespace, change.table.name)
+    detail = raw_detail({"id": base.state.id, "path": path})
+    feed = Change(kind="table-updated", index="names", key=key, before=before, after=after, detail=detail)
+    return Prepared(Changed(version.table, version.outdated_files), changes, version.objects, [feed])
+
+
+async def _prepare_creation(
+    catalog: OpenCatalog, export: Export, view: View, change: TableChange
+) -> Prepared[Changed]:
+    await require_namespace(view, change.table.namespace)
+    ref = await find_table_ref(view, change.table)
+    if ref is not None:
+        base = await load_table_at(view, ref.id, catalog.shared.tables)
+        check_requirements(base.metadata, change.requirements)
+    await require_free_name(view, change.table, for_view=False)
+    check_requirements(None, change.requirements)
+    metadata = _apply(catalog, None, change)
+    entity_id = catalog.shared.persistence.ids.next()
+    claims = await claim_location(view, Location.parse(metadata.location), entity_id)
+    version = await first_version(catalog, export, metadata, entity_id)
+    created = prepared_creation(change.table, version, claims)
+    return Prepared(Changed(created.result, []), created.changes, created.objects, created.feed)
+
+
+def _apply(catalog: OpenCatalog, base: TableMetadata | None, change: TableChange) -> TableMetadata:
+    now_ms = catalog.shared.persistence.clock.now_us() // 1000
+    metadata = apply_updates(base, change.updates, now_ms=now_ms, limits=catalog.limits)
+    if base is None or metadata.location != base.location:
+        check_allowed(catalog, metadata.location, field="updates.location")
+    if base is None or metadata.properties is not base.properties:
+        check_property_locations(catalog, metadata.properties)
+    return metadata
+
+
+def remove_outdated(catalog: OpenCatalog, changed: Changed) -> None:
+    """Delete metadata files that fell out of the log, where the table asks for it."""
+    wanted = changed.table.metadata.properties.get(DELETE_AFTER_COMMIT, "false").lower() == "true"
+    if wanted and changed.outdated_files:
+        locations = [Location.parse(text) for text in changed.outdated_files]
+        catalog.shared.background.start("metadata_file.remove", remove(catalog, locations))

@@ -1,0 +1,59 @@
+"""Drop an empty namespace. It can be restored within the undrop window."""
+
+from cynosure.catalog.caller import Caller
+from cynosure.catalog.dropped import Removal
+from cynosure.catalog.entities import NAMESPACE
+from cynosure.catalog.errors import NamespaceNotEmpty, NoSuchNamespace
+from cynosure.catalog.names import (
+    Namespace,
+    children_prefix,
+    namespace_key,
+    namespace_text,
+    tables_prefix,
+    views_prefix,
+)
+from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.resolve import require_open
+from cynosure.persistence.commit import Prepared, View
+from cynosure.persistence.index import encode_id_key
+from cynosure.persistence.objects import ObjRef
+
+
+async def drop_namespace(catalog: OpenCatalog, caller: Caller, namespace: Namespace) -> None:
+    """Drop it. `NamespaceNotEmpty` when it holds anything, `NoSuchNamespace` when there is none."""
+    persistence = catalog.shared.persistence
+    key = namespace_key(namespace)
+
+    async def prepare(view: View) -> Prepared[None]:
+        await require_open(view)
+        value = await view.find("names", key)
+        if value is None:
+            raise NoSuchNamespace(namespace_text(namespace))
+        await _require_empty(view, namespace)
+        state = ObjRef.unpack(value)
+        (entity,) = await view.load_many(NAMESPACE, [state.id])
+        removal = Removal(
+            "namespace",
+            drop_id=persistence.ids.next(),
+            entity_id=entity.id,
+            path=namespace,
+            name_key=key,
+            state=state,
+            caller=caller,
+            now_us=persistence.clock.now_us(),
+        )
+        return Prepared(
+            None,
+            changes={"names": {key: None}, "ids": {encode_id_key(entity.id): None}, "dropped": removal.entry},
+            objects=[removal.new],
+            feed=[removal.change],
+        )
+
+    await catalog.commit(caller, "drop-namespace", prepare)
+
+
+async def _require_empty(view: View, namespace: Namespace) -> None:
+    # The scans are remembered by the view: whatever is created here meanwhile makes them untrue.
+    for prefix in (tables_prefix(namespace), children_prefix(namespace), views_prefix(namespace)):
+        if await view.scan("names", prefix=prefix, limit=1):
+            raise NamespaceNotEmpty(namespace_text(namespace))

@@ -1,0 +1,63 @@
+"""Drop a table: its name is free at once, its files stay, and it can be restored for a while."""
+
+from cynosure.catalog.caller import Caller
+from cynosure.catalog.dropped import Removal
+from cynosure.catalog.locations import location_key
+from cynosure.catalog.managed.state import POINTER, TABLE
+from cynosure.catalog.names import Identifier, table_key
+from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.resolve import require_open, require_table_ref
+from cynosure.persistence.commit import Prepared, View
+from cynosure.persistence.index import encode_id_key
+from cynosure.persistence.objects import ObjRef
+from cynosure.persistence.spi import ObjId
+from cynosure.storage.location import Location
+
+
+async def drop_table(
+    catalog: OpenCatalog, caller: Caller, table: Identifier, *, is_purge_requested: bool = False
+) -> None:
+    """Drop a table. With `is_purge_requested` its files are to go too, once the window has passed."""
+
+    async def prepare(view: View) -> Prepared[None]:
+        await require_open(view)
+        ref = await require_table_ref(view, table)
+        return await prepare_drop(catalog, caller, view, table, ref)
+
+    await catalog.commit(caller, "drop-table", prepare)
+
+
+async def prepare_drop(
+    catalog: OpenCatalog, caller: Caller, view: View, table: Identifier, ref: ObjRef
+) -> Prepared[None]:
+    """The change that drops a table."""
+    entity_id, location = await load_identity(view, ref)
+    persistence = catalog.shared.persistence
+    key = table_key(table)
+    removal = Removal(
+        "table",
+        drop_id=persistence.ids.next(),
+        entity_id=entity_id,
+        path=(*table.namespace, table.name),
+        name_key=key,
+        state=ref,
+        caller=caller,
+        now_us=persistence.clock.now_us(),
+        location=location,
+    )
+    changes: dict[str, dict[bytes, bytes | None]] = {
+        "names": {key: None},
+        "ids": {encode_id_key(entity_id): None},
+        "locations": {location_key(Location.parse(location)): None},
+        "dropped": {**removal.entry},
+    }
+    return Prepared(None, changes, [removal.new], [removal.change])
+
+
+async def load_identity(view: View, ref: ObjRef) -> tuple[ObjId, str]:
+    """A table's stable id and location."""
+    if ref.type == POINTER.name:
+        pointer = (await view.load_many(POINTER, [ref.id]))[0]
+        return pointer.id, pointer.location
+    state = (await view.load_many(TABLE, [ref.id]))[0]
+    return state.id, state.location

@@ -1,0 +1,43 @@
+"""Drop a view: its name is free at once, and it can be restored for a while."""
+
+from cynosure.catalog.caller import Caller
+from cynosure.catalog.dropped import Removal
+from cynosure.catalog.locations import location_key
+from cynosure.catalog.managed.view_state import VIEW
+from cynosure.catalog.names import Identifier, view_key
+from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.resolve import require_open, require_view_ref
+from cynosure.persistence.commit import Prepared, View
+from cynosure.persistence.index import encode_id_key
+from cynosure.storage.location import Location
+
+
+async def drop_view(catalog: OpenCatalog, caller: Caller, name: Identifier) -> None:
+    """Drop it; `NoSuchView` when there is none."""
+    persistence = catalog.shared.persistence
+    key = view_key(name)
+
+    async def prepare(view: View) -> Prepared[None]:
+        await require_open(view)
+        ref = await require_view_ref(view, name)
+        (state,) = await view.load_many(VIEW, [ref.id])
+        removal = Removal(
+            "view",
+            drop_id=persistence.ids.next(),
+            entity_id=state.id,
+            path=(*name.namespace, name.name),
+            name_key=key,
+            state=ref,
+            caller=caller,
+            now_us=persistence.clock.now_us(),
+            location=state.location,
+        )
+        changes = {
+            "names": {key: None},
+            "ids": {encode_id_key(state.id): None},
+            "locations": {location_key(Location.parse(state.location)): None},
+            "dropped": removal.entry,
+        }
+        return Prepared(None, changes, [removal.new], [removal.change])
+
+    await catalog.commit(caller, "drop-view", prepare)

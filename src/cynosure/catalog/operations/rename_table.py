@@ -1,0 +1,33 @@
+"""Rename a table, also into another namespace. It keeps its id, its location and its history."""
+
+from cynosure.catalog.caller import Caller
+from cynosure.catalog.names import Identifier, table_key
+from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.operations.drop_table import load_identity
+from cynosure.catalog.resolve import require_free_name, require_namespace, require_open, require_table_ref
+from cynosure.persistence.commit import Change, Prepared, View
+from cynosure.persistence.commit.records import raw_detail
+from cynosure.persistence.index import encode_id_key
+
+
+async def rename_table(
+    catalog: OpenCatalog, caller: Caller, source: Identifier, destination: Identifier
+) -> None:
+    """Give a table another name."""
+
+    async def prepare(view: View) -> Prepared[None]:
+        await require_open(view)
+        ref = await require_table_ref(view, source)
+        await require_namespace(view, destination.namespace)
+        await require_free_name(view, destination, for_view=False)
+        entity_id, _ = await load_identity(view, ref)
+        old, new, value = table_key(source), table_key(destination), ref.pack()
+        changes: dict[str, dict[bytes, bytes | None]] = {
+            "names": {old: None, new: value},
+            "ids": {encode_id_key(entity_id): new},
+        }
+        detail = raw_detail({"id": entity_id, "path": (*destination.namespace, destination.name)})
+        feed = Change(kind="table-renamed", index="names", key=old, before=value, after=value, detail=detail)
+        return Prepared(None, changes, feed=[feed])
+
+    await catalog.commit(caller, "rename-table", prepare)

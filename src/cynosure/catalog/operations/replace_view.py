@@ -1,0 +1,87 @@
+"""Commit changes to a view: check requirements, apply updates, keep the new version.
+
+Must not break: requirements are checked on the state the commit is made on.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from cynosure.catalog.caller import Caller
+from cynosure.catalog.files.export import Export
+from cynosure.catalog.files.view_versions import export_view
+from cynosure.catalog.locations import (
+    check_allowed,
+    check_property_locations,
+    claim_location,
+    location_key,
+)
+from cynosure.catalog.managed.view_state import VIEW, ViewState
+from cynosure.catalog.names import Identifier, view_key
+from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.resolve import require_open, require_view_ref
+from cynosure.iceberg.views import (
+    ViewMetadata,
+    ViewRequirement,
+    ViewUpdate,
+    apply_view_updates,
+    check_view_requirements,
+    parse_view,
+)
+from cynosure.persistence.commit import Change, Prepared, View
+from cynosure.persistence.commit.records import raw_detail
+from cynosure.storage.location import Location
+
+
+class ViewChange(Struct, frozen=True):
+    """What a client wants changed, and what must be true for it."""
+
+    name: Identifier
+    requirements: Sequence[ViewRequirement]
+    updates: Sequence[ViewUpdate]
+
+
+async def replace_view(catalog: OpenCatalog, caller: Caller, change: ViewChange) -> ViewState:
+    """Apply a change to a view; when it is as wanted already, nothing is committed."""
+    async with Export(catalog) as export:
+
+        async def prepare(view: View) -> Prepared[ViewState]:
+            await require_open(view)
+            ref = await require_view_ref(view, change.name)
+            (base,) = await view.load_many(VIEW, [ref.id])
+            before = parse_view(base.json, limits=catalog.limits)
+            check_view_requirements(before, change.requirements)
+            after = _apply(catalog, before, change)
+            if after is before:
+                return Prepared(base)
+            changes: dict[str, dict[bytes, bytes | None]] = {}
+            if after.location != before.location:
+                old, new = Location.parse(before.location), Location.parse(after.location)
+                changes["locations"] = await claim_location(view, new, base.id, given_up=location_key(old))
+            version = await export_view(catalog, export, after, entity_id=base.id, base=base)
+            key = view_key(change.name)
+            changes["names"] = {key: version.value}
+            detail = raw_detail({"id": base.id, "path": (*change.name.namespace, change.name.name)})
+            feed = Change(
+                kind="view-updated",
+                index="names",
+                key=key,
+                before=ref.pack(),
+                after=version.value,
+                detail=detail,
+            )
+            return Prepared(version.state, changes, [version.new], [feed])
+
+        state = (await catalog.commit(caller, "replace-view", prepare)).result
+        export.keep(state.metadata_location)
+    return state
+
+
+def _apply(catalog: OpenCatalog, before: ViewMetadata, change: ViewChange) -> ViewMetadata:
+    now_ms = catalog.shared.persistence.clock.now_us() // 1000
+    after = apply_view_updates(before, change.updates, now_ms=now_ms, limits=catalog.limits)
+    if after.location != before.location:
+        check_allowed(catalog, after.location, field="updates.location")
+    if after.properties != before.properties:
+        check_property_locations(catalog, after.properties)
+    return after

@@ -1,0 +1,28 @@
+"""Unregister a table: drop it and answer with its last metadata, so that another catalog can take it."""
+
+from cynosure.catalog.caller import Caller
+from cynosure.catalog.files.importing import import_pointer
+from cynosure.catalog.managed.answer import TableAnswer
+from cynosure.catalog.managed.loading import load_table_at
+from cynosure.catalog.managed.state import POINTER
+from cynosure.catalog.managed.table import ManagedTable
+from cynosure.catalog.names import Identifier
+from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.operations.drop_table import prepare_drop
+from cynosure.catalog.resolve import require_open, require_table_ref
+from cynosure.persistence.commit import Prepared, View
+
+
+async def unregister_table(catalog: OpenCatalog, caller: Caller, table: Identifier) -> TableAnswer:
+    """Drop a table; its last version."""
+    if (await require_table_ref(await catalog.read(), table)).type == POINTER.name:
+        await import_pointer(catalog, caller, table)
+
+    async def prepare(view: View) -> Prepared[ManagedTable]:
+        await require_open(view)
+        ref = await require_table_ref(view, table)
+        last = await load_table_at(view, ref.id, catalog.shared.tables)
+        drop = await prepare_drop(catalog, caller, view, table, ref)
+        return Prepared(last, drop.changes, drop.objects, drop.feed)
+
+    return (await catalog.commit(caller, "unregister-table", prepare)).result.answer()

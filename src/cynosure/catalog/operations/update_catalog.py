@@ -1,0 +1,122 @@
+"""Change a catalog: its properties, where new tables go, how its storage is reached.
+
+Must not break: locations are only ever added. A catalog that loses one could no longer read, purge or protect
+the tables that are there.
+"""
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct, structs
+
+from cynosure.catalog.caller import Caller
+from cynosure.catalog.directory import Directory
+from cynosure.catalog.entities import CATALOG, CatalogEntity
+from cynosure.catalog.errors import NoSuchCatalog
+from cynosure.catalog.listed import check_locations, load_listed, location_keys, outermost, require_unclaimed
+from cynosure.catalog.properties import check_properties
+from cynosure.common.errors import Conflict
+from cynosure.persistence.commit import Change, Prepared, View
+from cynosure.persistence.commit.records import raw_detail
+from cynosure.persistence.index import encode_key
+from cynosure.persistence.objects import ObjRef
+from cynosure.persistence.spi import CatalogId
+from cynosure.persistence.store import NewObject
+from cynosure.storage.config import S3Keys, StorageConfig
+from cynosure.storage.location import is_allowed
+
+
+class CatalogUpdate(Struct, frozen=True, kw_only=True):
+    """What to change; what is left out stays."""
+
+    set_properties: Mapping[str, str] = {}
+    remove_properties: tuple[str, ...] = ()
+    base_location: str | None = None
+    storage: StorageConfig | None = None
+    """The whole new configuration, with every location the old one has."""
+    s3_keys: S3Keys | None = None
+    """New keys in clear; sealed before anything is stored."""
+    version: int | None = None
+    """Refuse when the catalog has another version by now."""
+
+
+async def update_catalog(
+    directory: Directory, caller: Caller, name: str, wanted: CatalogUpdate
+) -> CatalogEntity:
+    """Change it. `NoSuchCatalog` when there is none, `LocationRefused` for locations of another catalog."""
+
+    def apply(entity: CatalogEntity) -> CatalogEntity:
+        if wanted.version is not None and wanted.version != entity.version:
+            raise Conflict(
+                "The catalog has been changed meanwhile",
+                fix="Look at it and change it again.",
+                version=entity.version,
+            )
+        kept = {key: value for key, value in entity.properties.items() if key not in wanted.remove_properties}
+        return structs.replace(
+            entity,
+            properties={**kept, **wanted.set_properties},
+            base_location=wanted.base_location or entity.base_location,
+            storage=directory.files.seal(
+                wanted.storage or entity.storage, wanted.s3_keys, (caller.realm, entity.id)
+            ),
+        )
+
+    return await _change(directory, caller, name, apply, operation="updateCatalog")
+
+
+async def touch_catalog(directory: Directory, caller: Caller, name: str, catalog: CatalogId) -> None:
+    """Make a new version of this very catalog that says the same: whoever relied on the old one notices."""
+
+    def apply(entity: CatalogEntity) -> CatalogEntity:
+        if entity.id != catalog:
+            raise NoSuchCatalog(name)
+        return entity
+
+    await _change(directory, caller, name, apply, operation="reopenCatalog")
+
+
+async def _change(
+    directory: Directory,
+    caller: Caller,
+    name: str,
+    apply: Callable[[CatalogEntity], CatalogEntity],
+    *,
+    operation: str,
+) -> CatalogEntity:
+    persistence = directory.shared.persistence
+    key = encode_key(name)
+
+    async def prepare(view: View) -> Prepared[CatalogEntity]:
+        listed = await load_listed(view, name)
+        entity = structs.replace(
+            apply(listed.entity),
+            version=listed.entity.version + 1,
+            updated_us=max(persistence.clock.now_us(), listed.entity.updated_us),
+        )
+        check_properties(entity.properties, directory.shared.settings.sizes)
+        check_locations(entity)
+        before, after = location_keys(listed.entity), location_keys(entity)
+        allowed = outermost(entity)
+        for location in outermost(listed.entity):
+            if not is_allowed(location, allowed):
+                raise Conflict(
+                    "A catalog keeps its locations",
+                    fix="Name all of them, and the new ones.",
+                    location=location.text,
+                )
+        await require_unclaimed(view, allowed, entity.id)
+        new = NewObject(CATALOG, persistence.ids.next(), entity)
+        value = ObjRef(new.id, CATALOG.name).pack()
+        claims: dict[bytes, bytes | None] = dict.fromkeys(before - after)
+        claims.update(dict.fromkeys(after - before, entity.id.encode()))
+        change = Change(
+            kind="catalog-updated",
+            index="names",
+            key=key,
+            before=listed.ref.pack(),
+            after=value,
+            detail=raw_detail({"id": entity.id, "name": name}),
+        )
+        return Prepared(entity, {"names": {key: value}, "locations": claims}, [new], [change])
+
+    return await directory.commit(caller, operation, prepare)

@@ -1,0 +1,31 @@
+"""Settings of the catalog room."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from cynosure.common.settings import ByteSize
+
+
+class SizeSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """What one table may hold at most. Greater input is refused with 400."""
+
+    columns: Annotated[int, Meta(ge=1)] = 5_000
+    """Columns of a schema, nested ones counted."""
+    properties_bytes: ByteSize = 2**20
+    """All names and values of the properties of one table, view or namespace together."""
+    snapshots: Annotated[int, Meta(ge=1)] = 50_000
+    """Snapshots a table may keep."""
+
+
+class CatalogSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """How catalogs behave."""
+
+    answers_bytes: ByteSize = 32 * 2**20
+    """Memory for tables as they were last answered, per worker process."""
+    page_size: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
+    """Entries of one page when a client pages without naming a size."""
+    reports_kept: Annotated[int, Meta(ge=0)] = 100
+    """Metrics reports kept per table; the oldest go first."""
+    sizes: SizeSettings = SizeSettings()
+    """See below."""

@@ -1,0 +1,26 @@
+"""The same work, asked for several times at once, done once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+
+
+class SingleFlight:
+    """Work under way in one process, by key."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
+
+    async def run(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
+        """Join the work under this key, or begin it. One caller's cancellation does not end the others'."""
+        task = self._under_way.get(key)
+        if task is None:
+            task = self._under_way[key] = asyncio.ensure_future(_call(work))
+            task.add_done_callback(lambda _: self._under_way.pop(key, None))
+        return cast(T, await asyncio.shield(task))
+
+
+async def _call(work: Callable[[], Awaitable[T]]) -> T:
+    return await work()

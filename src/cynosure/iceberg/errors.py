@@ -1,0 +1,39 @@
+"""What this room adds to the error tree.
+
+BadInput
+├── InvalidMetadata       a metadata document that is not a valid table or view
+└── InvalidUpdate         an update that cannot be applied to this table
+Conflict
+├── RequirementFailed     the table is not what the client said it must be
+└── StaleSnapshot         the snapshot was prepared on an older state; the client may prepare it again
+
+A maintainer must not break: the text of `RequirementFailed` starts as Iceberg's reference implementation
+writes it, because clients and their tests look for it.
+"""
+
+from typing import Any
+
+from cynosure.common.errors import BadInput, Conflict
+
+
+class InvalidMetadata(BadInput):
+    """A metadata document that is not valid Iceberg. `field` is its path in the document."""
+
+
+class InvalidUpdate(BadInput):
+    """An update that cannot be applied. `field` is its path in the request."""
+
+
+class RequirementFailed(Conflict):
+    """The table is not in the state that the client requires."""
+
+    def __init__(self, claim: str, **details: Any) -> None:
+        # The varying part is in the message: clients show and match it as one sentence.
+        super().__init__(f"Requirement failed: {claim}", **details)
+
+
+class StaleSnapshot(Conflict):
+    """A snapshot whose numbers another commit has overtaken.
+
+    Not the client's mistake: it read the table before that commit, and a retry on the new state succeeds.
+    """

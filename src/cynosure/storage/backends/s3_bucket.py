@@ -1,0 +1,112 @@
+"""obstore's S3 client, made from a catalog's configuration and from nothing else.
+
+A maintainer must not break: obstore takes every `AWS_…` environment variable that it knows as a default. So
+every option that a variable could set is set here, credentials come from a provider (which also keeps obstore
+from asking for instance metadata), and client options are always given, because they replace those of the
+environment as a whole. The few options without a neutral value are in `_UNWELCOME`: where the environment
+sets one of those, no bucket is opened. A test compares both with the options that obstore knows.
+
+Of the environment, only the proxies of the HTTP client (`HTTPS_PROXY`, `NO_PROXY`) have a say: they decide
+how a host is reached, not which one, nor as whom.
+"""
+
+import os
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from obstore.store import S3Store
+
+from cynosure.common.errors import Misconfigured
+from cynosure.storage.config import S3Keys, S3Storage
+from cynosure.storage.settings import StorageSettings
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, RetryConfig, S3Config, S3Credential
+
+_UNWELCOME: Final = (
+    "AWS_CHECKSUM_ALGORITHM",
+    "AWS_SERVER_SIDE_ENCRYPTION",
+    "AWS_SSE_BUCKET_KEY_ENABLED",
+    "AWS_SSE_CUSTOMER_KEY_BASE64",
+    "AWS_SSE_KMS_KEY_ID",
+)
+
+
+def open_bucket(bucket: str, config: S3Storage, keys: S3Keys, settings: StorageSettings) -> S3Store:
+    """A client for one bucket. Does not connect."""
+    if present := [name for name in _UNWELCOME if name in os.environ]:
+        raise Misconfigured(
+            "The environment sets options of object stores that cannot be overridden",
+            variables=", ".join(present),
+            fix="Unset them: storages are configured per catalog only.",
+        )
+
+    def provide() -> "S3Credential":
+        return {
+            "access_key_id": keys.access_key_id,
+            "secret_access_key": keys.secret_access_key.reveal(),
+            "token": None,
+            "expires_at": None,
+        }
+
+    endpoint, is_path_style = _endpoint_of(bucket, config)
+    client: ClientConfig = {
+        "allow_http": endpoint.startswith("http://"),
+        "connect_timeout": settings.connect_timeout,
+        "read_timeout": settings.stall_timeout,
+        "timeout": settings.operation_timeout,
+        "user_agent": "cynosure",
+    }
+    retry: RetryConfig = {"max_retries": settings.retries, "retry_timeout": settings.operation_timeout}
+    return S3Store(
+        bucket,
+        config=_options(bucket, endpoint, config.region, is_path_style=is_path_style),
+        client_options=client,
+        retry_config=retry,
+        credential_provider=provide,
+    )
+
+
+def _options(bucket: str, endpoint: str, region: str, *, is_path_style: bool) -> "S3Config":
+    return {
+        "bucket": bucket,
+        "region": region,
+        "default_region": region,
+        "endpoint": endpoint,
+        "aws_endpoint_url_s3": endpoint,
+        "virtual_hosted_style_request": not is_path_style,
+        "conditional_put": "etag",
+        "skip_signature": False,
+        "unsigned_payload": False,
+        "s3_express": False,
+        "request_payer": False,
+        "disable_tagging": True,
+        "disable_bulk_delete": False,
+        "copy_if_not_exists": "multipart",
+        # Never used, because there is a credential provider; named so that no variable can change that.
+        "access_key_id": "",
+        "secret_access_key": "",
+        "session_token": "",
+        "imdsv1_fallback": False,
+        "metadata_endpoint": "http://127.0.0.1:9",
+        "container_credentials_relative_uri": "",
+        "container_credentials_full_uri": "",
+        "container_authorization_token_file": "",
+        "web_identity_token_file": "",
+        "role_arn": "",
+        "role_session_name": "",
+        "sts_endpoint": "http://127.0.0.1:9",
+    }
+
+
+def _endpoint_of(bucket: str, config: S3Storage) -> tuple[str, bool]:
+    """The URL of a bucket's server and whether the bucket goes into the path."""
+    given = config.endpoint_internal or config.endpoint
+    if given is None:
+        domain = "amazonaws.com.cn" if config.region.startswith("cn-") else "amazonaws.com"
+        given = f"https://s3.{config.region}.{domain}"
+    # Certificates for all buckets cover one label, so a bucket with dots has no host name of its own.
+    if config.path_style_access or "." in bucket:
+        return given.removesuffix("/"), True
+    parts = urlsplit(given)
+    return urlunsplit((parts.scheme, f"{bucket}.{parts.netloc}", "", "", "")), False

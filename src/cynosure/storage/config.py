@@ -1,0 +1,147 @@
+"""Where a catalog's files may lie and how they are reached: the storage part of a catalog's definition.
+
+It is stored with the catalog, so fields only ever get added, with defaults. On the wire it has the names of
+the management API (`storageType`, `allowedLocations` …).
+
+Keys of an object store are kept in the configuration itself, sealed by the keyring (`common.keyring`) for the
+catalog they belong to: `seal_s3_keys` when an operator sets them, `open_s3_keys` when the FileIO is built.
+The *owner* (realm and id of the catalog) is authenticated with them, so sealed keys that are copied into
+another catalog's configuration do not open there. Clear keys are `Secret`s that cannot be encoded.
+
+A maintainer must not break: nothing here, nor in what is built from it, falls back to environment variables,
+instance metadata or files in a home directory when keys are missing.
+"""
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from cynosure.common.errors import BadInput, CorruptObject
+from cynosure.common.keyring import Keyring
+from cynosure.common.secrets import Secret
+from cynosure.storage.location import Location, SchemeClass, is_allowed
+
+Owner = Sequence[str]
+"""What sealed keys belong to: the realm and the id of the catalog."""
+
+
+class FileStorage(Struct, frozen=True, tag_field="storageType", tag="FILE", rename="camel"):
+    """Directories of the machine that the server runs on."""
+
+    allowed_locations: tuple[str, ...]
+
+
+class S3Storage(
+    Struct, frozen=True, kw_only=True, tag_field="storageType", tag="S3", rename="camel", omit_defaults=True
+):
+    """Buckets of Amazon S3 or of a store that speaks its protocol."""
+
+    allowed_locations: tuple[str, ...]
+    region: str = "us-east-1"
+    endpoint: str | None = None
+    """URL that clients use. Left out: Amazon's for the region."""
+    endpoint_internal: str | None = None
+    """URL that this server uses, where it is another."""
+    path_style_access: bool = False
+    """The bucket is the first part of the path instead of the host name."""
+    sealed_keys: bytes | None = None
+    """Access key and secret, made by `seal_s3_keys`."""
+
+
+StorageConfig = FileStorage | S3Storage
+
+
+class S3Keys(Struct, frozen=True):
+    """An access key in clear, for as long as a FileIO needs it."""
+
+    access_key_id: str
+    secret_access_key: Secret
+
+
+def allowed_locations(config: StorageConfig) -> tuple[Location, ...]:
+    """The allowed locations, parsed."""
+    return tuple(Location.parse(text, field="allowedLocations") for text in config.allowed_locations)
+
+
+def check_storage(config: StorageConfig, *, file_roots: Sequence[Location]) -> None:
+    """Refuse a configuration that cannot work or must not be: `BadInput` names the field.
+
+    `file_roots` are the directories below which this server serves files at all; without any it does not.
+    """
+    allowed = allowed_locations(config)
+    if not allowed:
+        raise BadInput(
+            "A storage has no allowed location",
+            field="allowedLocations",
+            fix="Name at least the base location of the catalog.",
+        )
+    scheme: SchemeClass = "file" if isinstance(config, FileStorage) else "s3"
+    for location in allowed:
+        if location.scheme != scheme:
+            raise BadInput(
+                "An allowed location is of another kind than its storage",
+                field="allowedLocations",
+                fix=f"Use {scheme}: locations, or another storage type.",
+                location=location.text,
+            )
+        if scheme == "file" and not is_allowed(location, file_roots):
+            raise BadInput(
+                "This server does not serve files at this location",
+                field="allowedLocations",
+                fix="Choose a location below one of: "
+                + (", ".join(root.text for root in file_roots) or "(none: files are not served here)"),
+                location=location.text,
+            )
+    if isinstance(config, S3Storage):
+        _check_s3(config)
+
+
+def _check_s3(config: S3Storage) -> None:
+    if not config.region.replace("-", "").isalnum():
+        raise BadInput("A region is not valid", field="region", fix="Write it as in us-east-1.")
+    for field, url in (("endpoint", config.endpoint), ("endpointInternal", config.endpoint_internal)):
+        if url is not None and not _is_endpoint(url):
+            raise BadInput(
+                "An endpoint is not a URL",
+                field=field,
+                fix="Write https://host or http://host:port, without user, path or query.",
+            )
+    if config.sealed_keys is None:
+        raise BadInput(
+            "An S3 storage has no access key",
+            field="accessKeyId",
+            fix="Give an access key and its secret; none is taken from the server's environment.",
+        )
+
+
+def _is_endpoint(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and "@" not in parts.netloc
+            and (parts.port is None or parts.port > 0)
+            and parts.path in ("", "/")
+            and not (parts.query or parts.fragment)
+        )
+    except ValueError:
+        return False
+
+
+def seal_s3_keys(keys: S3Keys, keyring: Keyring, owner: Owner) -> bytes:
+    """What `S3Storage.sealed_keys` holds."""
+    clear = msgspec.msgpack.encode((keys.access_key_id, keys.secret_access_key.reveal()))
+    return keyring.encrypt(clear, ("storage", "s3-keys", *owner))
+
+
+def open_s3_keys(sealed: bytes, keyring: Keyring, owner: Owner) -> S3Keys:
+    """The keys in clear. `CorruptObject` when they were sealed for another owner."""
+    clear = keyring.decrypt(sealed, ("storage", "s3-keys", *owner))
+    try:
+        access_key_id, secret = msgspec.msgpack.decode(clear, type=tuple[str, str])
+    except msgspec.DecodeError as error:
+        raise CorruptObject("Sealed S3 keys are not what they should be") from error
+    return S3Keys(access_key_id, Secret(secret))

@@ -1,0 +1,179 @@
+"""Where something lies in a storage: one typed value for every place that a catalog hears of.
+
+A maintainer must not break: two texts that any client would resolve to the same object have the same
+`key()`, and whatever clients resolve differently is refused. Uniqueness of table locations, allowed locations
+and the scope of credentials all rest on it. Stored location indexes are built from `key()`, so a change of
+what it returns is a new stored format.
+
+    text                                          class    authority   segments
+    s3://bucket/a/b  s3a://…  s3n://…             s3       bucket      a, b
+    gs://bucket/a/b                               gs       bucket      a, b
+    /a/b  file:/a/b  file:///a/b  file://localhost/a/b/
+                                                  file               a, b
+
+Percent sequences are literal characters, as object stores and Iceberg's clients take them. `?` and `#` are
+refused because clients disagree on them: some cut the text there, and would reach another table's files.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from cynosure.common.errors import BadInput
+
+SchemeClass = Literal["s3", "gs", "file"]
+
+MAX_PATH_BYTES: Final = 1024
+"""The longest key of S3 and GCS; file systems take at least as much."""
+MAX_SEGMENT_BYTES: Final = 255
+"""The longest file name. Object stores take more, but a table must be movable between storages."""
+
+_CLASSES: Final[dict[str, SchemeClass]] = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "file": "file"}
+# No upper case: object stores do not allow it, and host names, which buckets become, ignore case.
+_BUCKET: Final = re.compile(r"[a-z0-9](?:[a-z0-9_-]|\.(?!\.)){0,254}")
+_AMBIGUOUS: Final = re.compile(r"[?#\\]")
+_DOTS: Final = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)
+# Line and paragraph separators are no controls to Unicode, but end a line in logs and policy documents.
+_REFUSED_CATEGORIES: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
+
+
+class Location(Struct, frozen=True, eq=False):
+    """A directory or file in a storage. Made by `parse` and `child` only; equal when the place is equal."""
+
+    scheme: SchemeClass
+    authority: str
+    """The bucket; empty for files."""
+    segments: tuple[str, ...]
+    text: str
+    """As it was written, without the trailing slash: clients compare and join this spelling."""
+
+    @classmethod
+    def parse(cls, text: str, *, field: str = "location") -> "Location":
+        """The location that a client or a configuration wrote. `field` is the name to blame in `BadInput`."""
+        if text.startswith("/"):
+            scheme: SchemeClass = "file"
+            authority, path = "", text[1:]
+        else:
+            scheme, authority, path = _split(text, field)
+        # One trailing slash says nothing; a path that is only a slash is an empty segment.
+        trimmed = path if path == "/" else path.removesuffix("/")
+        segments = tuple(trimmed.split("/")) if trimmed else ()
+        _check_segments(segments, field)
+        return cls(scheme, authority, segments, text.removesuffix("/") if segments or authority else text)
+
+    def key(self) -> tuple[str, ...]:
+        """Scheme class, authority and segments: equal for equal places, a prefix for what contains it."""
+        return (self.scheme, self.authority, *self.segments)
+
+    def is_within(self, other: "Location") -> bool:
+        """Whether this is `other` or lies below it."""
+        return (
+            self.segments[: len(other.segments)] == other.segments
+            and self.authority == other.authority
+            and self.scheme == other.scheme
+        )
+
+    def overlaps(self, other: "Location") -> bool:
+        """Whether one of the two is, or contains, the other."""
+        return self.is_within(other) or other.is_within(self)
+
+    def child(self, *segments: str) -> "Location":
+        """The place below this one; each segment is one name, checked like every other."""
+        added = "/".join(segments)
+        if added.count("/") >= len(segments) > 0:
+            raise _refuse("A path segment holds a slash", "segment", "Give one name per segment.", added)
+        _check_segments(segments, "segment")
+        below = (*self.segments, *segments)
+        if len(self.text) + len(added) > MAX_PATH_BYTES // 4:
+            _check_length(below, "segment")
+        text = f"{self.text.removesuffix('/')}/{added}" if segments else self.text
+        return Location(self.scheme, self.authority, below, text)
+
+    def relative_to(self, base: "Location") -> str:
+        """The path from `base` to here, without a leading slash; empty when they are equal."""
+        if not self.is_within(base):
+            raise BadInput(
+                "A location is not below its base",
+                field="location",
+                fix="Give a location inside the base.",
+                location=self.text,
+                base=base.text,
+            )
+        return "/".join(self.segments[len(base.segments) :])
+
+    def __eq__(self, other: object) -> bool:
+        return self.key() == other.key() if isinstance(other, Location) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.scheme, self.authority, self.segments))
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def is_allowed(location: Location, allowed: Sequence[Location]) -> bool:
+    """Whether `location` is one of `allowed` or lies below one of them."""
+    return any(location.is_within(root) for root in allowed)
+
+
+def _split(text: str, field: str) -> tuple[SchemeClass, str, str]:
+    """Scheme class, authority and path without its first slash."""
+    name, colon, rest = text.partition(":")
+    scheme = _CLASSES.get(name.lower()) if colon else None
+    if scheme is None:
+        raise _refuse(
+            "A location has no scheme that is served here",
+            field,
+            f"Begin it with {', '.join(_CLASSES)} or an absolute path.",
+            text,
+        )
+    authority, slash, path = rest[2:].partition("/") if rest.startswith("//") else ("", rest[:1], rest[1:])
+    if scheme == "file":
+        if authority not in ("", "localhost") or slash != "/":
+            fix = "Write an absolute path without a host, such as file:///data/warehouse."
+            raise _refuse("A file location is not an absolute path of this machine", field, fix, text)
+        return scheme, "", path
+    if not (rest.startswith("//") and _BUCKET.fullmatch(authority)):
+        fix = f"Write {name}://bucket/path, the bucket in lower case, without user or port."
+        raise _refuse("A location has no valid bucket name", field, fix, text)
+    return scheme, authority, path
+
+
+def _check_segments(segments: Sequence[str], field: str) -> None:
+    joined = "/".join(segments)
+    if not joined.isprintable():
+        for character in joined:
+            if unicodedata.category(character) in _REFUSED_CATEGORIES:
+                fix = "Leave out control characters, line separators and halves of surrogate pairs."
+                raise _refuse("A location holds a control character", field, fix, joined)
+    if _AMBIGUOUS.search(joined):
+        fix = "Leave out question marks, number signs and backslashes: clients read them differently."
+        raise _refuse("A location holds a character with two meanings", field, fix, joined)
+    for segment in segments:
+        if not segment:
+            raise _refuse("A location has an empty path segment", field, "Write single slashes.", joined)
+        if len(segment) < 7 and _DOTS.fullmatch(segment):
+            fix = "Write the path without . and .. segments, encoded or not."
+            raise _refuse("A location has a dot segment", field, fix, joined)
+    if len(joined) * 4 > MAX_SEGMENT_BYTES:  # four bytes is the most that one character takes
+        _check_length(segments, field)
+
+
+def _check_length(segments: Sequence[str], field: str) -> None:
+    path_bytes = len("/".join(segments).encode())
+    if path_bytes > MAX_PATH_BYTES or any(len(segment.encode()) > MAX_SEGMENT_BYTES for segment in segments):
+        raise BadInput(
+            "A location is too long",
+            field=field,
+            fix=f"Use at most {MAX_PATH_BYTES} bytes in all and {MAX_SEGMENT_BYTES} bytes per segment.",
+            path_bytes=path_bytes,
+        )
+
+
+def _refuse(message: str, field: str, fix: str, text: str) -> BadInput:
+    # Shortened, and escaped: what was refused for its control characters must not reach a log as it is.
+    shown: dict[str, Any] = {"location": ascii(text[:120])[1:-1]}
+    return BadInput(message, field=field, fix=fix, **shown)

@@ -1,0 +1,55 @@
+"""A server of ours for real clients, and what those clients need fetched before the first test.
+
+CYNOSURE_ENGINE_URI points the tests at another REST catalog, to tell a client's behaviour from ours:
+
+    CYNOSURE_ENGINE_URI="http://127.0.0.1:18181" pytest tests/engines
+    CYNOSURE_ENGINE_URI="http://127.0.0.1:18182/iceberg warehouse=wh s3.access-key-id=…" pytest tests/engines
+
+A maintainer must not break: nothing is fetched inside a test, where a slow network would look like a hang.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engines.java import ToolFailed
+from tests.engines.served import CatalogServer, RestCatalog, serve
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Fetch jars and compile, when a selected test needs them."""
+    if session.config.option.collectonly:
+        return
+    chosen = [item.path for item in session.items]
+    try:
+        if any(HERE / "rck" in path.parents for path in chosen):
+            from tests.engines.rck.build import build_class_path
+
+            build_class_path()
+        if any(HERE / "spark" in path.parents for path in chosen):
+            from tests.engines.spark.jars import find_jars
+
+            find_jars()
+    except ToolFailed as failed:
+        pytest.exit(f"tests/engines cannot run: {failed}", returncode=1)
+
+
+@pytest.fixture(scope="session")
+def catalog_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CatalogServer]:
+    """One server for all engines of the run; each takes catalogs of its own."""
+    with serve(tmp_path_factory.mktemp("engines")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def make_catalog(request: pytest.FixtureRequest) -> Callable[[], RestCatalog]:
+    """Makes empty catalogs on a server of ours; or hands out the one that CYNOSURE_ENGINE_URI names."""
+    if words := os.environ.get("CYNOSURE_ENGINE_URI", "").split():
+        uri, *properties = words
+        return lambda: RestCatalog(uri, dict(word.split("=", 1) for word in properties))
+    server: CatalogServer = request.getfixturevalue("catalog_server")
+    return server.create_catalog

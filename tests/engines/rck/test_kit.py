@@ -1,0 +1,98 @@
+"""Iceberg's REST compatibility kit passes, as it ships and with all that it leaves off turned on.
+
+A maintainer must not break: a test of the kit that is not enabled is named here with its reason, and one that
+fails by design fails for that reason.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.engines.rck.kit import KitResult, run_kit
+from tests.engines.rck.run import OUR_SWITCHES
+from tests.engines.served import RestCatalog
+
+pytestmark = pytest.mark.timeout(170)
+
+NAMES = (Path(__file__).parent / "kit-tests.txt").read_text().splitlines()
+MODES = ("stock", "strict")
+
+NO_EMPTY_NAMESPACE = "the empty namespace is not one: tables and views live in namespaces with a name"
+NOT_IN_STOCK = "the stock kit leaves it off for every server"
+SKIPPED = {
+    **dict.fromkeys(
+        [
+            (mode, name)
+            for mode in MODES
+            for name in (
+                "tables.createAndDropEmptyNamespace",
+                "tables.listNamespacesWithEmptyNamespace",
+                "tables.listTablesInEmptyNamespace",
+                "tables.namespacePropertiesOnEmptyNamespace",
+                "views.listViewsInEmptyNamespace",
+            )
+        ],
+        NO_EMPTY_NAMESPACE,
+    ),
+    **dict.fromkeys(
+        [(mode, "tables.createTableInUniqueLocation") for mode in MODES],
+        "disabled in the kit: it needs another configuration of the server for this one test",
+    ),
+    **dict.fromkeys(
+        [
+            ("stock", "tables.testDropNamespaceWithNestedNamespace"),
+            ("stock", "tables.testListNestedNamespaces"),
+            ("stock", "tables.testNamespaceWithDot"),
+            ("stock", "tables.testNamespaceWithSlash"),
+            ("stock", "tables.testTableNameWithDot"),
+            ("stock", "tables.testTableNameWithSlash"),
+        ],
+        NOT_IN_STOCK,
+    ),
+}
+
+MISSING_FILE = "tables.testLoadTableWithMissingMetadataFile"
+ALWAYS_SKIPPED = {name for name in NAMES if all((mode, name) in SKIPPED for mode in MODES)}
+
+Results = dict[tuple[str, str], KitResult]
+
+
+class FailedByDesign(Exception):
+    """A test of the kit demands what we promise not to do."""
+
+
+@pytest.fixture(scope="session")
+def results(make_catalog: Callable[[], RestCatalog]) -> Results:
+    catalog = make_catalog()
+    lines = run_kit(catalog.uri, {**OUR_SWITCHES, **catalog.properties}, is_strict=True)
+    return {(mode, result.name): result for result in lines for mode in result.modes}
+
+
+def list_params() -> list[object]:
+    by_design = pytest.mark.xfail(
+        raises=FailedByDesign,
+        strict=True,
+        reason="managed metadata: a table whose metadata file is gone still loads, from the store",
+    )
+    enabled = [name for name in NAMES if name not in ALWAYS_SKIPPED]
+    return [pytest.param(name, marks=by_design if name == MISSING_FILE else ()) for name in enabled]
+
+
+@pytest.mark.parametrize("name", list_params())
+def test_an_enabled_test_passes_in_every_mode(results: Results, name: str):
+    for mode in MODES:
+        if (mode, name) in SKIPPED:
+            continue
+        result = results[mode, name]
+        if name == MISSING_FILE and result.outcome == "failed" and "to raise a throwable" in result.reason:
+            raise FailedByDesign(result.reason)
+        assert result.outcome == "passed", f"{mode}: {result.reason}\n{result.trace}"
+
+
+def test_the_kit_has_the_tests_that_are_listed_here_and_no_other(results: Results):
+    assert set(results) == {(mode, name) for mode in MODES for name in NAMES}
+
+
+def test_what_is_skipped_is_exactly_what_is_listed(results: Results):
+    assert {key for key, result in results.items() if result.outcome == "skipped"} == set(SKIPPED)
