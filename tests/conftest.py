@@ -20,7 +20,7 @@ hypothesis.settings.load_profile("cynosure")
 
 pytest_plugins = ["cynosure.testing.harness.fixtures"]
 
-MARKED_BY_FIXTURE = {"postgres_url": "postgres", "specs": "specs"}
+MARKED_BY_FIXTURE = {"postgres_url": "postgres", "s3_url": "s3", "specs": "specs"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,14 +42,24 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="session")
 def postgres_url() -> str:
     """The PostgreSQL that `scripts/services` runs."""
-    url = os.environ.get("CYNOSURE_TEST_POSTGRES")
-    if not url:
+    return _service("PostgreSQL", "CYNOSURE_TEST_POSTGRES")
+
+
+@pytest.fixture(scope="session")
+def s3_url() -> str:
+    """The S3 server that `scripts/services` runs: `http://KEY:SECRET@HOST:PORT/BUCKET?region=REGION`."""
+    return _service("an S3 server", "CYNOSURE_TEST_S3")
+
+
+def _service(name: str, variable: str) -> str:
+    value = os.environ.get(variable)
+    if not value:
         pytest.fail(
-            "This test needs PostgreSQL and CYNOSURE_TEST_POSTGRES is not set. Use ./dev test, or run: "
+            f"This test needs {name} and {variable} is not set. Use ./dev test, or run: "
             "scripts/services start && export $(scripts/services env)",
             pytrace=False,
         )
-    return url
+    return value
 
 
 @pytest.fixture

@@ -170,12 +170,15 @@ def test_branches_and_tags_are_made_written_read_and_removed(catalog: Catalog, t
     with table.manage_snapshots() as manage:
         manage.create_tag(first.snapshot_id, "v1", max_ref_age_ms=86_400_000)
         manage.create_branch(first.snapshot_id, "audit", min_snapshots_to_keep=2, max_snapshot_age_ms=1_000)
-    table.append(rows("Lima", first=3), branch="audit")
-
     loaded = reload(catalog, table)
     assert set(loaded.refs()) == {"main", "v1", "audit"}
     assert loaded.refs()["v1"].max_ref_age_ms == 86_400_000
     assert loaded.refs()["audit"].min_snapshots_to_keep == 2
+    assert loaded.refs()["audit"].max_snapshot_age_ms == 1_000
+
+    table.append(rows("Lima", first=3), branch="audit")
+
+    loaded = reload(catalog, table)
     assert read(loaded) == [(1, "Oslo"), (2, "Rome")]
     branch = loaded.snapshot_by_name("audit")
     assert branch

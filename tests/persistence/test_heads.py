@@ -408,3 +408,17 @@ async def test_several_heads_at_once_are_served_from_memory_where_they_may_be(
     found = await stale_heads.load_many([key("main"), key("grants")])
 
     assert [ref.head for ref in found] == [1, 7]
+
+
+async def test_who_asks_for_a_fresh_head_is_not_given_a_remembered_one(
+    stale_heads: Heads, backend: HeldBackend, clock: ManualClock
+) -> None:
+    backend.answers_at_once = True
+    await stale_heads.find(key())
+    backend.move(2)
+    await clock.advance(1)
+
+    fresh = await stale_heads.load(key(), is_fresh=True)
+
+    assert fresh.head == 2
+    assert (await stale_heads.find(key())).head == 2

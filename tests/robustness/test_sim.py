@@ -25,6 +25,7 @@ REGRESSIONS = {
     "pinned-while-a-slow-collection-runs": 640,
     "two-collections-at-once": 721,
     "stale-own-commit-after-a-stop": 201845,
+    "prepared-for-ever-on-a-remembered-head": 304004,
 }
 """Seeds that broke a rule before a bug was fixed (README.md). They mean this simulator: a change to it that
 draws other random numbers makes other histories of them."""

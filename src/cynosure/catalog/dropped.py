@@ -9,6 +9,8 @@ Must not break: whoever removes a key of `names` for good adds its entry here in
 from collections.abc import Iterable
 from typing import Literal
 
+import msgspec
+
 from cynosure.catalog.caller import Caller
 from cynosure.persistence.commit import Change
 from cynosure.persistence.commit.records import raw_detail
@@ -32,6 +34,10 @@ class DroppedEntity(Stored, frozen=True):
     dropped_us: int
     principal: str
     location: str = ""
+
+    def at(self, path: tuple[str, ...]) -> "DroppedEntity":
+        """The same under another path."""
+        return msgspec.structs.replace(self, path=path)
 
 
 def _refs(value: DroppedEntity) -> Iterable[ObjRef]:

@@ -57,6 +57,17 @@ class NoSuchView(_Named, NotFound):
         super().__init__("View does not exist", name=name)
 
 
+class NoSuchDropped(_Named, NotFound):
+    """Nothing that can be restored has this id."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            "Nothing dropped has this id",
+            fix="List what can be restored; it may have been restored, or its window has passed.",
+            name=name,
+        )
+
+
 class CatalogExists(_Named, AlreadyExists):
     """The catalog's name is taken."""
 

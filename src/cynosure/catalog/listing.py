@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from cynosure.catalog.names import Namespace, last_name
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.recent_lists import ListKey
+from cynosure.catalog.recent_lists import ListKey, WholeList
 from cynosure.catalog.resolve import require_namespace
 from cynosure.common.errors import BadInput
 from cynosure.persistence.commit import State
@@ -63,42 +63,55 @@ def list_of_namespaces(prefix: bytes, parent: Namespace) -> Listing:
 
 async def list_encoded(catalog: OpenCatalog, listing: Listing, paging: Paging) -> bytes:
     """The answer as JSON; `NoSuchNamespace` when there is nothing to list in."""
-    if paging.token is None and paging.size is None:
-        return await _list_whole(catalog, listing)
-    persistence = catalog.shared.persistence
+    if paging.token:
+        return await _list_page(catalog, listing, paging)
+    is_paged = paging.token is not None or paging.size is not None
+    state = await catalog.read()
+    recent = catalog.shared.lists
+    place = ListKey(catalog.realm, catalog.entity.id, listing.prefix)
+    known = recent.get(place, state.commit_id)
+    if known is None and not is_paged:
+        keys = await _scan_all(state, listing)
+        known = WholeList(state.commit_id, len(keys), encode_list(listing, keys, None))
+        recent.remember(place, known)
+    # A first page that holds everything is the whole list.
+    if known is not None and (not is_paged or known.names <= choose_size(catalog, paging)):
+        return known.body
+    return await _list_page(catalog, listing, paging)
+
+
+async def _list_page(catalog: OpenCatalog, listing: Listing, paging: Paging) -> bytes:
     page = await list_page(
         catalog.committer,
-        persistence.page_tokens,
+        catalog.shared.persistence.page_tokens,
         index="names",
         prefix=listing.prefix,
-        size=choose_size(paging.size, catalog.shared.settings.page_size),
+        size=choose_size(catalog, paging),
         token=paging.token or None,
     )
     if not page.entries:
         await _require_parent(page.state, listing)
-    return encode_list(listing, [key for key, _ in page.entries], page.next_token)
-
-
-async def _list_whole(catalog: OpenCatalog, listing: Listing) -> bytes:
-    state = await catalog.read()
-    recent = catalog.shared.lists
-    place = ListKey(catalog.realm, catalog.entity.id, listing.prefix)
-    body = recent.get(place, state.commit_id)
-    if body is None:
-        keys: list[bytes] = []
-        start = b""
-        while True:
-            entries = await state.scan("names", prefix=listing.prefix, start=start, limit=_CHUNK)
-            keys += [key for key, _ in entries]
-            if len(entries) < _CHUNK:
-                break
-            start = after(keys[-1])
-            await asyncio.sleep(0)  # A list of a million must not hold up everyone else.
-        if not keys:
-            await _require_parent(state, listing)
-        body = encode_list(listing, keys, None)
-        recent.remember(place, state.commit_id, body)
+    body = encode_list(listing, [key for key, _ in page.entries], page.next_token)
+    if not paging.token and page.next_token is None:
+        place = ListKey(catalog.realm, catalog.entity.id, listing.prefix)
+        whole = WholeList(page.state.commit_id, len(page.entries), body)
+        catalog.shared.lists.remember(place, whole)
     return body
+
+
+async def _scan_all(state: State, listing: Listing) -> list[bytes]:
+    keys: list[bytes] = []
+    start = b""
+    while True:
+        entries = await state.scan("names", prefix=listing.prefix, start=start, limit=_CHUNK)
+        keys += [key for key, _ in entries]
+        if len(entries) < _CHUNK:
+            break
+        start = after(keys[-1])
+        await asyncio.sleep(0)  # A list of a million must not hold up everyone else.
+    if not keys:
+        await _require_parent(state, listing)
+    return keys
 
 
 async def _require_parent(state: State, listing: Listing) -> None:
@@ -123,10 +136,9 @@ def encode_list(listing: Listing, keys: Sequence[bytes], next_token: str | None)
     return b'{"%s":[%s]%s}' % (listing.field, entries, token)
 
 
-def choose_size(wanted: int | None, default: int) -> int:
+def choose_size(catalog: OpenCatalog, paging: Paging) -> int:
     """Entries of a page: what the client wants, within what a page may hold."""
-    if wanted is None:
-        return min(default, MAX_PAGE)
+    wanted = catalog.shared.settings.page_size if paging.size is None else paging.size
     if wanted < 1:
         raise BadInput(
             "The page size is not positive", field="pageSize", fix="Choose 1 or more.", size=wanted

@@ -123,3 +123,8 @@ def last_name(key: bytes) -> str:
 def path_of(key: bytes) -> tuple[str, ...]:
     """The whole path of an entry."""
     return decode_key(key)[1:]
+
+
+def is_namespace_key(key: bytes) -> bool:
+    """Whether a key of `names` is a namespace's."""
+    return key.startswith(b"n")

@@ -6,6 +6,7 @@ Operations are functions `operation(catalog, caller, …)` in `operations/`, one
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TypeVar
 
 from cynosure.catalog.background import Background
@@ -25,6 +26,7 @@ from cynosure.storage.fileio import FileIO
 from cynosure.storage.location import Location
 
 R = TypeVar("R")
+_US = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,11 @@ class OpenCatalog:
     async def read(self) -> State:
         """The current state, linearizable."""
         return (await self.committer.read()).state
+
+    def dropped_since_us(self) -> int:
+        """What was dropped earlier than this cannot be restored any more."""
+        persistence = self.shared.persistence
+        return persistence.clock.now_us() - persistence.settings.gc.undrop_window // _US
 
     async def commit(
         self, caller: Caller, operation: str, prepare: Callable[[View], Awaitable[Prepared[R]]]

@@ -21,35 +21,44 @@ class ListKey(NamedTuple):
     prefix: bytes
 
 
+class WholeList(NamedTuple):
+    """All names of a list, encoded."""
+
+    commit_id: ObjId
+    """That they were read on."""
+    names: int
+    body: bytes
+
+
 class RecentLists:
     """The newest answer per list; the least recently used go first."""
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
         self._max_bytes = max_bytes
         self._size_bytes = 0
-        self._lists: OrderedDict[ListKey, tuple[ObjId, bytes]] = OrderedDict()
+        self._lists: OrderedDict[ListKey, WholeList] = OrderedDict()
 
-    def get(self, key: ListKey, commit_id: ObjId) -> bytes | None:
+    def get(self, key: ListKey, commit_id: ObjId) -> WholeList | None:
         """The list as it was at this commit, if it is remembered."""
         known = self._lists.get(key)
-        if known is None or known[0] != commit_id:
+        if known is None or known.commit_id != commit_id:
             return None
         self._lists.move_to_end(key)
-        return known[1]
+        return known
 
-    def remember(self, key: ListKey, commit_id: ObjId, body: bytes) -> None:
+    def remember(self, key: ListKey, whole: WholeList) -> None:
         """Keep a list, unless it is so large that it would drive out most others."""
-        if 4 * len(body) > self._max_bytes:
-            return
         replaced = self._lists.pop(key, None)
         if replaced is not None:
-            self._size_bytes -= _weigh(replaced[1])
-        self._lists[key] = (commit_id, body)
-        self._size_bytes += _weigh(body)
+            self._size_bytes -= _weigh(replaced)
+        if 4 * len(whole.body) > self._max_bytes:
+            return
+        self._lists[key] = whole
+        self._size_bytes += _weigh(whole)
         while self._size_bytes > self._max_bytes:
-            _, (_, dropped) = self._lists.popitem(last=False)
+            _, dropped = self._lists.popitem(last=False)
             self._size_bytes -= _weigh(dropped)
 
 
-def _weigh(body: bytes) -> int:
-    return len(body) + _OVERHEAD_BYTES
+def _weigh(whole: WholeList) -> int:
+    return len(whole.body) + _OVERHEAD_BYTES

@@ -21,6 +21,9 @@ class SizeSettings(Struct, frozen=True, forbid_unknown_fields=True):
 class CatalogSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """How catalogs behave."""
 
+    first: str | None = None
+    """Name of a catalog to create, below `warehouse` in the data directory, when there is none at the start.
+    Left out: `main` for `cynosure up`, none for `cynosure serve`; empty: none."""
     answers_bytes: ByteSize = 32 * 2**20
     """Memory for tables as they were last answered, per worker process."""
     page_size: Annotated[int, Meta(ge=1, le=10_000)] = 1_000

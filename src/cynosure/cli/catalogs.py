@@ -32,13 +32,12 @@ app = typer.Typer(
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the catalog.")]
 Location = Annotated[
-    str | None, typer.Option("--location", metavar="LOCATION", help="Where new tables go.", show_default=False)
+    str | None,
+    typer.Option("--location", metavar="LOCATION", help="Where new tables go.", show_default=False),
 ]
 Allowed = Annotated[
     list[str] | None,
-    typer.Option(
-        "--allowed-location", metavar="LOCATION", help="Another place for tables; may be repeated."
-    ),
+    typer.Option("--allowed-location", metavar="LOCATION", help="Another place for tables; may be repeated."),
 ]
 Properties = Annotated[
     list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="May be repeated.")
@@ -67,6 +66,7 @@ SecretVariable = Annotated[
 @app.command()
 def create(
     name: Name,
+    *,
     location: Location = None,
     allowed_location: Allowed = None,
     properties: Properties = None,
@@ -149,6 +149,7 @@ def show(
 @app.command()
 def update(
     name: Name,
+    *,
     location: Location = None,
     allowed_location: Allowed = None,
     properties: Properties = None,
@@ -184,7 +185,9 @@ def update(
             s3_secret_access_key_env,
         ),
     )
-    _print(run_operator_command("catalogs.update", params, CatalogInfo, _source(config, data, store)), as_json)
+    _print(
+        run_operator_command("catalogs.update", params, CatalogInfo, _source(config, data, store)), as_json
+    )
 
 
 @app.command()

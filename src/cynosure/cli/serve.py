@@ -40,7 +40,7 @@ def serve_catalog(
     from cynosure.server.run import run_catalog
 
     flags = _flags(data, host, port, store, workers, tls_cert, tls_key, tls_client_ca)
-    run_catalog(options.make_source(config, flags), lambda url: tell(f"Catalog is ready at {url}"))
+    run_catalog(options.make_source(config, flags), lambda ready: tell(f"Catalog is ready at {ready.url}"))
 
 
 def up(
@@ -68,6 +68,8 @@ def up(
     def on_ready(ready: Mapping[str, Any]) -> None:
         for name, facts in ready.items():
             tell(f"{name:<8} {facts['url']}")
+            catalogs = ", ".join(facts["catalogs"]) or "none yet, see cynosure catalogs create"
+            tell(f"{'iceberg':<8} {facts['url']}/api/catalog (warehouse: {catalogs})")
         tell(f"{'data':<8} {source.load().server.data_dir.absolute()}")
         tell("Everything is ready. Stop with ctrl-C.")
 

@@ -21,6 +21,13 @@ Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 """What Iceberg calls long."""
 
+MAX_DEPTH: Final = 320
+"""Deepest nesting of JSON that is kept. Far enough from Python's own limit that what was accepted once can be
+decoded and walked wherever it is needed later; deeper than any valid type."""
+
+_STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_NOT_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_ONE_KIND: Final = bytes.maketrans(b"{}", b"[]")
 _AT: Final = re.compile(r" - at `(.*)`$")
 
 
@@ -70,9 +77,14 @@ def compact_json(raw: bytes | Raw, *, field: str) -> bytes:
     json = bytes(raw)
     try:
         json.decode()
-        return msgspec.json.format(json, indent=-1)
+        compact = msgspec.json.format(json, indent=-1)
     except (UnicodeDecodeError, msgspec.DecodeError) as error:
         raise InvalidMetadata("This is not JSON in UTF-8", field=field, fix="Send valid JSON.") from error
+    except RecursionError as error:
+        raise _too_deep(field) from error
+    if compact.count(b"[") + compact.count(b"{") > MAX_DEPTH and _is_deep(compact):
+        raise _too_deep(field)
+    return compact
 
 
 def decode_json(json: bytes | Raw, decoder: msgspec.json.Decoder[T], *, field: str) -> T:
@@ -91,4 +103,18 @@ def decode_json(json: bytes | Raw, decoder: msgspec.json.Decoder[T], *, field: s
     except (UnicodeDecodeError, msgspec.DecodeError) as error:
         raise InvalidMetadata("This is not JSON in UTF-8", field=field, fix="Send valid JSON.") from error
     except RecursionError as error:
-        raise InvalidMetadata("This is nested too deeply", field=field, fix="Flatten it.") from error
+        raise _too_deep(field) from error
+
+
+def _too_deep(field: str) -> InvalidMetadata:
+    return InvalidMetadata("This is nested too deeply", field=field, fix="Flatten it.", max_depth=MAX_DEPTH)
+
+
+def _is_deep(json: bytes) -> bool:
+    # All in C: only brackets are left, and each round takes the innermost pairs away.
+    brackets = _STRING.sub(b"", json).translate(_ONE_KIND, _NOT_BRACKETS)
+    for _ in range(MAX_DEPTH):
+        if not brackets:
+            return False
+        brackets = brackets.replace(b"[]", b"")
+    return bool(brackets)

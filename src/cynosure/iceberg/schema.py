@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw, Struct
 from cynosure.iceberg.document import Document, compact_json, decode_json
 from cynosure.iceberg.errors import InvalidMetadata
 from cynosure.iceberg.limits import SizeLimits
+from cynosure.iceberg.single_value import check_default
 from cynosure.iceberg.types import (
     UNKNOWN,
     NestedField,
@@ -91,10 +92,8 @@ def check_schema(schema: Schema, *, format_version: int, limits: SizeLimits, fie
     check_width(schema, limits=limits, field=field)
     for place in schema.places.values():
         column = place.field
-        needed = (
-            min_format_version(column.type) if is_primitive(column.type) or not children(column.type) else 1
-        )
-        if needed > format_version:
+        # Parts of a nested type are places of their own.
+        if not children(column.type) and min_format_version(column.type) > format_version:
             raise InvalidMetadata(
                 "The type needs a newer format version",
                 field=f"{field}.fields",
@@ -111,6 +110,12 @@ def check_schema(schema: Schema, *, format_version: int, limits: SizeLimits, fie
                 column=place.path,
                 format_version=format_version,
             )
+        check_default(
+            column.type, _or_null(column.initial_default), field=f"{field}.{place.path}.initial-default"
+        )
+        check_default(
+            column.type, _or_null(column.write_default), field=f"{field}.{place.path}.write-default"
+        )
         if column.type == UNKNOWN and column.is_required:
             raise InvalidMetadata(
                 "A column of unknown type is always optional",
@@ -164,9 +169,11 @@ def _places(type_: Type, prefix: str, around: tuple[NestedField, ...]) -> Iterat
 
 
 def _has_default(field: NestedField) -> bool:
-    return any(
-        value is not UNSET and value is not None for value in (field.initial_default, field.write_default)
-    )
+    return _or_null(field.initial_default) is not None or _or_null(field.write_default) is not None
+
+
+def _or_null(value: object) -> object:
+    return None if value is UNSET else value
 
 
 def _check_names_and_ids(schema: Schema, field: str) -> None:

@@ -20,6 +20,7 @@ from cynosure.persistence.commit import CommitLimits, Committer, Counters
 from cynosure.persistence.core_types import load_types
 from cynosure.persistence.gc.collect import Collector
 from cynosure.persistence.heads import Heads
+from cynosure.persistence.history.chain import Chain
 from cynosure.persistence.ids import IdSource, LeasedIds, NodeLeases, Owner, this_process
 from cynosure.persistence.index import IndexLimits, encode_key
 from cynosure.persistence.objects import TypeRegistry
@@ -79,6 +80,7 @@ class Persistence:
         self._limits = commit_limits(settings)
         self.tasks = CoordinatedTasks(self.store(SYSTEM_REALM), clock, rng, owner)
         self._committers: dict[RefKey, Committer] = {}
+        self._chains: dict[RefKey, Chain] = {}
         self._published = (0, 0, 0)
 
     def store(self, realm: RealmId, catalog: CatalogId = REALM_SCOPE) -> Store:
@@ -101,6 +103,13 @@ class Persistence:
                 indexes=INDEXES[key.name],
             )
         return committer
+
+    def chain(self, key: RefKey) -> Chain:
+        """The order of a reference's commits, as far as this process has asked for it."""
+        chain = self._chains.get(key)
+        if chain is None:
+            chain = self._chains[key] = Chain(self.store(key.realm, key.catalog))
+        return chain
 
     def collector(self) -> Collector:
         """A garbage collection of the whole store."""

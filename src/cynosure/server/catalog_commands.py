@@ -27,7 +27,7 @@ from cynosure.server.settings import Settings
 from cynosure.storage.config import S3Storage
 
 OpenDirectory = Callable[[bool], AbstractAsyncContextManager[Directory]]
-"""Opens the catalogs of a store, or hands out those that are open. The argument: initialise an empty store."""
+"""Opens the catalogs of a store, or hands out the open ones. The argument: initialise it if it is empty."""
 
 OPERATOR: Final = Caller("operator")
 

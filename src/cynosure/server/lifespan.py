@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 
 import uvicorn
+from msgspec import Struct
 
 from cynosure.api.app import Service
 from cynosure.common.clock import Clock
@@ -32,6 +33,14 @@ KEEP_ALIVE_S = 75
 """Longer than our client keeps idle connections, so that the client closes first."""
 
 _log = Log(__name__)
+
+
+class Ready(Struct, frozen=True):
+    """What a process says of itself when it begins to serve."""
+
+    url: str
+    catalogs: tuple[str, ...] = ()
+    """Names of the first few."""
 
 
 class HttpServer(uvicorn.Server):
@@ -66,7 +75,7 @@ async def serve_catalog(
     clock: Clock,
     rng: random.Random,
     slot: int = 0,
-    on_ready: Callable[[str], None] = lambda _: None,
+    on_ready: Callable[[Ready], None] = lambda _: None,
 ) -> None:
     """Serve on this socket until SIGTERM or SIGINT. Slot 0 of the workers serves the operator socket too."""
     server = settings.server
@@ -102,7 +111,7 @@ async def serve_catalog(
             for http in listeners:
                 await http.listening.wait()
             _log.event("server.ready", url=url, slot=slot)
-            on_ready(url)
+            on_ready(Ready(url, process.catalogs))
         _log.event("server.stopped", url=url, slot=slot)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import msgspec
 import uvloop
 from msgspec import Struct
 
@@ -20,15 +21,15 @@ from cynosure.common.clock import SystemClock
 from cynosure.common.telemetry.logs import start_logging
 from cynosure.common.telemetry.metrics import forget_worker, prepare_directory
 from cynosure.server.data_dir import RoleLock, prepare_data_dir
-from cynosure.server.lifespan import serve_catalog
+from cynosure.server.lifespan import Ready, serve_catalog
 from cynosure.server.link import SupervisorLink
-from cynosure.server.listen import listen_tcp, url_of
+from cynosure.server.listen import listen_tcp
 from cynosure.server.settings import Settings, SettingsSource
 from cynosure.server.supervisor import ChildSpec, RestartPolicy, Supervisor
 
 ROLE = "catalog"
 
-OnReady = Callable[[str], None]
+OnReady = Callable[[Ready], None]
 
 
 class WorkerOrder(Struct, frozen=True):
@@ -47,7 +48,7 @@ def run_catalog(source: SettingsSource, on_ready: OnReady = lambda _: None) -> N
 def run_catalog_child() -> None:
     """As `run_catalog`, as a child of `cynosure up`: reads where its settings are from the line."""
     link = SupervisorLink.find()
-    _run_catalog(link.read_order(SettingsSource), lambda url: link.announce_ready({"url": url}), link)
+    _run_catalog(link.read_order(SettingsSource), link.announce_ready, link)
 
 
 def _run_catalog(source: SettingsSource, on_ready: OnReady, link: SupervisorLink | None) -> None:
@@ -62,15 +63,10 @@ def _run_catalog(source: SettingsSource, on_ready: OnReady, link: SupervisorLink
         stack.enter_context(RoleLock(server.data_dir, ROLE))
         # Every request is the principal `root`, so nobody else may be able to send one.
         listener = stack.enter_context(listen_tcp(server.host, server.port, is_private=True))
-        url = url_of(listener, server.host, is_tls=server.tls.certificate is not None)
-
-        def announce(_: Any) -> None:
-            on_ready(url)
-
         if server.workers == 1:
-            _run(serve_catalog(settings, listener, clock=SystemClock(), rng=_new_rng(), on_ready=announce))
+            _run(serve_catalog(settings, listener, clock=SystemClock(), rng=_new_rng(), on_ready=on_ready))
         else:
-            asyncio.run(_supervise(source, settings, listener, announce, grace_s))
+            asyncio.run(_supervise(source, settings, listener, on_ready, grace_s))
 
 
 def run_worker() -> None:
@@ -88,7 +84,7 @@ def run_worker() -> None:
                 clock=SystemClock(),
                 rng=_new_rng(),
                 slot=order.slot,
-                on_ready=lambda url: link.announce_ready({"url": url}),
+                on_ready=link.announce_ready,
             )
         )
 
@@ -97,7 +93,7 @@ async def _supervise(
     source: SettingsSource,
     settings: Settings,
     listener: socket.socket,
-    announce: Callable[[Mapping[str, Any]], None],
+    on_ready: OnReady,
     grace_s: float,
 ) -> None:
     metrics_dir = settings.server.metrics_dir
@@ -113,6 +109,11 @@ async def _supervise(
         for slot in range(settings.server.workers)
     ]
     policy = RestartPolicy(stop_grace_s=grace_s)
+
+    def announce(ready: Mapping[str, Any]) -> None:
+        # They share one socket and one store: what the first one says holds for all.
+        on_ready(msgspec.convert(ready[workers[0].name], Ready))
+
     await Supervisor(workers, clock=SystemClock(), rng=_new_rng(), policy=policy, on_ready=announce).run()
 
 

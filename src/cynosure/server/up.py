@@ -11,9 +11,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from cynosure.common.clock import SystemClock
 from cynosure.common.telemetry.logs import start_logging
 from cynosure.server.data_dir import RoleLock, prepare_data_dir
+from cynosure.server.first_catalog import FIRST
 from cynosure.server.run import ROLE as CATALOG
 from cynosure.server.settings import SettingsSource
 from cynosure.server.supervisor import ChildSpec, RestartPolicy, Supervisor
@@ -30,6 +33,8 @@ def run_up(
 ) -> None:
     """Start the services, keep them alive, stop them on SIGTERM or SIGINT."""
     settings = source.load()
+    if settings.catalog.first is None:
+        source = msgspec.structs.replace(source, overrides={**source.overrides, "catalog.first": FIRST})
     start_logging(settings.telemetry)
     data_dir = settings.server.data_dir
     prepare_data_dir(data_dir)

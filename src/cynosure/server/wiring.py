@@ -27,6 +27,7 @@ from cynosure.persistence.lifecycle import Persistence, open_persistence
 from cynosure.server.catalog_commands import catalog_commands
 from cynosure.server.catalog_storage import file_roots
 from cynosure.server.data_dir import prepare_data_dir
+from cynosure.server.first_catalog import ensure_first_catalog
 from cynosure.server.operator_commands import Running, service_commands
 from cynosure.server.settings import Settings
 from cynosure.server.store_commands import store_commands
@@ -52,6 +53,8 @@ class CatalogProcess:
     operator: Service
     """For the operator socket only."""
     readiness: Readiness
+    catalogs: tuple[str, ...]
+    """Names of the first few, for whoever starts the process."""
 
 
 @asynccontextmanager
@@ -143,8 +146,10 @@ async def open_catalog(
             )
 
         assert ground.directory is not None  # noqa: S101 - this process serves
+        catalogs = await ensure_first_catalog(ground.directory, settings)
         yield CatalogProcess(
             public=make("Cynosure catalog", [*common_routes, *iceberg_routes(ground.directory)]),
             operator=make("Cynosure operator socket", [*common_routes, *operator_routes(ground.commands)]),
             readiness=ground.readiness,
+            catalogs=catalogs,
         )

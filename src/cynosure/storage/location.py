@@ -18,9 +18,8 @@ refused because clients disagree on them: some cut the text there, and would rea
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
-
-from msgspec import Struct
 
 from cynosure.common.errors import BadInput
 
@@ -40,14 +39,15 @@ _DOTS: Final = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)
 _REFUSED_CATEGORIES: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 
-class Location(Struct, frozen=True, eq=False):
+@dataclass(frozen=True, slots=True)
+class Location:
     """A directory or file in a storage. Made by `parse` and `child` only; equal when the place is equal."""
 
     scheme: SchemeClass
     authority: str
     """The bucket; empty for files."""
     segments: tuple[str, ...]
-    text: str
+    text: str = field(compare=False)
     """As it was written, without the trailing slash: clients compare and join this spelling."""
 
     @classmethod
@@ -103,12 +103,6 @@ class Location(Struct, frozen=True, eq=False):
                 base=base.text,
             )
         return "/".join(self.segments[len(base.segments) :])
-
-    def __eq__(self, other: object) -> bool:
-        return self.key() == other.key() if isinstance(other, Location) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash((self.scheme, self.authority, self.segments))
 
     def __str__(self) -> str:
         return self.text

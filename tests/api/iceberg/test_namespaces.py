@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from urllib.parse import quote
 
 import httpx
@@ -5,14 +6,19 @@ import pytest
 
 pytestmark = pytest.mark.anyio
 
-ODD = ["with.dot", "with/slash", "ünïcödé-名前", "with space", "a+b", "100%", "q?u#e&r=y", 'qu"ote\\', "\U0001f600"]
+ErrorOf = Callable[[httpx.Response], tuple[int, str]]
 
-
-def error_of(response: httpx.Response) -> tuple[int, str]:
-    error = response.json()["error"]
-    assert error["code"] == response.status_code
-    assert error["message"]
-    return response.status_code, error["type"]
+ODD = [
+    "with.dot",
+    "with/slash",
+    "ünïcödé-名前",
+    "with space",
+    "a+b",
+    "100%",
+    "q?u#e&r=y",
+    'qu"ote\\',
+    "\U0001f600",
+]
 
 
 def path_of(*levels: str) -> str:
@@ -28,7 +34,7 @@ async def test_a_created_namespace_is_loaded_with_its_properties(client: httpx.A
     assert created.json() == loaded.json() == {"namespace": ["a"], "properties": {"owner": "me"}}
 
 
-async def test_creating_a_namespace_twice_is_a_conflict(client: httpx.AsyncClient) -> None:
+async def test_creating_a_namespace_twice_is_a_conflict(client: httpx.AsyncClient, error_of: ErrorOf) -> None:
     await client.post("namespaces", json={"namespace": ["a"]})
 
     response = await client.post("namespaces", json={"namespace": ["a"]})
@@ -37,7 +43,7 @@ async def test_creating_a_namespace_twice_is_a_conflict(client: httpx.AsyncClien
     assert response.json()["error"]["message"] == "Namespace already exists: a"
 
 
-async def test_a_nested_namespace_needs_its_parent(client: httpx.AsyncClient) -> None:
+async def test_a_nested_namespace_needs_its_parent(client: httpx.AsyncClient, error_of: ErrorOf) -> None:
     response = await client.post("namespaces", json={"namespace": ["a", "b"]})
 
     assert error_of(response) == (404, "NoSuchNamespaceException")
@@ -65,7 +71,7 @@ async def test_a_nested_namespace_needs_its_parent(client: httpx.AsyncClient) ->
     ],
 )
 async def test_a_namespace_that_cannot_be_created_is_refused_with_its_field(
-    client: httpx.AsyncClient, body: object, field: str
+    client: httpx.AsyncClient, error_of: ErrorOf, body: object, field: str
 ) -> None:
     response = await client.post("namespaces", json=body)
 
@@ -77,7 +83,9 @@ async def test_a_namespace_that_cannot_be_created_is_refused_with_its_field(
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b'{"namespace":["\xff"]}', b'{"namespace":["a"],"x":"\xff"}', b"[" * 5000]
 )
-async def test_a_body_that_is_no_json_object_is_refused(client: httpx.AsyncClient, body: bytes) -> None:
+async def test_a_body_that_is_no_json_object_is_refused(
+    client: httpx.AsyncClient, error_of: ErrorOf, body: bytes
+) -> None:
     response = await client.post("namespaces", content=body, headers={"content-type": "application/json"})
 
     assert error_of(response) == (400, "BadRequestException")
@@ -97,13 +105,17 @@ async def test_odd_names_come_back_as_they_were(client: httpx.AsyncClient, name:
     assert loaded.json()["namespace"] == [name, name]
 
 
-@pytest.mark.parametrize("name", ["a%00b", "a%0Ab", "%7F", "a%1F", "%1Fa", "a%1F%1Fb", "..", "a%FF", "a%2"])
+@pytest.mark.parametrize(
+    "name", ["a%00b", "a%0Ab", "%7F", "a%1F", "%1Fa", "a%1F%1Fb", "%2E%2E", "a%FF", "a%2"]
+)
 async def test_a_path_with_an_impossible_namespace_is_a_bad_request(
-    client: httpx.AsyncClient, name: str
+    client: httpx.AsyncClient, error_of: ErrorOf, name: str
 ) -> None:
-    response = await client.get(httpx.URL(f"{client.base_url}namespaces/x").copy_with(
-        raw_path=f"{client.base_url.path}namespaces/{name}".encode()
-    ))
+    response = await client.get(
+        httpx.URL(f"{client.base_url}namespaces/x").copy_with(
+            raw_path=f"{client.base_url.path}namespaces/{name}".encode()
+        )
+    )
 
     assert error_of(response) == (400, "BadRequestException")
 
@@ -117,7 +129,7 @@ async def test_a_head_says_whether_a_namespace_exists(client: httpx.AsyncClient)
     assert (missing.status_code, missing.content) == (404, b"")
 
 
-async def test_a_dropped_namespace_is_gone(client: httpx.AsyncClient) -> None:
+async def test_a_dropped_namespace_is_gone(client: httpx.AsyncClient, error_of: ErrorOf) -> None:
     await client.post("namespaces", json={"namespace": ["a"]})
 
     dropped = await client.delete("namespaces/a")
@@ -128,7 +140,9 @@ async def test_a_dropped_namespace_is_gone(client: httpx.AsyncClient) -> None:
         assert response.json()["error"]["message"] == "Namespace does not exist: a"
 
 
-async def test_a_namespace_with_namespaces_in_it_is_not_dropped(client: httpx.AsyncClient) -> None:
+async def test_a_namespace_with_namespaces_in_it_is_not_dropped(
+    client: httpx.AsyncClient, error_of: ErrorOf
+) -> None:
     await client.post("namespaces", json={"namespace": ["a"]})
     await client.post("namespaces", json={"namespace": ["a", "b"]})
 
@@ -150,7 +164,9 @@ async def test_properties_are_set_removed_and_missed(client: httpx.AsyncClient) 
     assert (await client.get("namespaces/a")).json()["properties"] == {"y": "3", "n": "4"}
 
 
-async def test_a_property_cannot_be_set_and_removed_at_once(client: httpx.AsyncClient) -> None:
+async def test_a_property_cannot_be_set_and_removed_at_once(
+    client: httpx.AsyncClient, error_of: ErrorOf
+) -> None:
     await client.post("namespaces", json={"namespace": ["a"]})
 
     response = await client.post("namespaces/a/properties", json={"removals": ["x"], "updates": {"x": "1"}})
@@ -159,13 +175,15 @@ async def test_a_property_cannot_be_set_and_removed_at_once(client: httpx.AsyncC
     assert (await client.get("namespaces/a")).json()["properties"] == {}
 
 
-async def test_properties_of_a_missing_namespace_are_not_found(client: httpx.AsyncClient) -> None:
+async def test_properties_of_a_missing_namespace_are_not_found(
+    client: httpx.AsyncClient, error_of: ErrorOf
+) -> None:
     response = await client.post("namespaces/a/properties", json={"updates": {"x": "1"}})
 
     assert error_of(response) == (404, "NoSuchNamespaceException")
 
 
-async def test_too_many_properties_are_refused(client: httpx.AsyncClient) -> None:
+async def test_too_many_properties_are_refused(client: httpx.AsyncClient, error_of: ErrorOf) -> None:
     await client.post("namespaces", json={"namespace": ["a"], "properties": {"x": "1"}})
 
     response = await client.post("namespaces/a/properties", json={"updates": {"y": "v" * 2**20}})
@@ -186,7 +204,9 @@ async def test_only_the_namespaces_right_below_a_parent_are_listed(client: httpx
     assert below.json() == {"namespaces": [["a", "b", "c"]]}
 
 
-async def test_listing_below_a_missing_parent_is_not_found(client: httpx.AsyncClient) -> None:
+async def test_listing_below_a_missing_parent_is_not_found(
+    client: httpx.AsyncClient, error_of: ErrorOf
+) -> None:
     response = await client.get("namespaces", params={"parent": "x"})
 
     assert error_of(response) == (404, "NoSuchNamespaceException")
@@ -229,7 +249,7 @@ async def test_an_empty_page_token_alone_begins_paging(client: httpx.AsyncClient
     ],
 )
 async def test_a_list_query_that_cannot_be_is_refused_with_its_field(
-    client: httpx.AsyncClient, params: dict[str, str], field: str
+    client: httpx.AsyncClient, error_of: ErrorOf, params: dict[str, str], field: str
 ) -> None:
     response = await client.get("namespaces", params=params)
 
@@ -237,7 +257,7 @@ async def test_a_list_query_that_cannot_be_is_refused_with_its_field(
     assert field in response.json()["error"]["message"]
 
 
-async def test_a_page_token_of_another_list_is_refused(client: httpx.AsyncClient) -> None:
+async def test_a_page_token_of_another_list_is_refused(client: httpx.AsyncClient, error_of: ErrorOf) -> None:
     for levels in (["a"], ["b"], ["a", "x"], ["a", "y"]):
         await client.post("namespaces", json={"namespace": levels})
     page = (await client.get("namespaces", params={"pageToken": "", "pageSize": 1})).json()
@@ -255,13 +275,13 @@ async def test_a_page_is_never_longer_than_a_page_may_be(client: httpx.AsyncClie
     assert response.json() == {"namespaces": [["a"]]}
 
 
-async def test_a_missing_catalog_is_not_found(client: httpx.AsyncClient) -> None:
-    response = await client.get("/api/catalog/v1/nothing/namespaces")
+async def test_a_missing_catalog_is_not_found(client: httpx.AsyncClient, error_of: ErrorOf) -> None:
+    response = await client.get("http://test/api/catalog/v1/nothing/namespaces")
 
     assert error_of(response) == (404, "NoSuchWarehouseException")
 
 
-async def test_another_realm_is_refused(client: httpx.AsyncClient) -> None:
+async def test_another_realm_is_refused(client: httpx.AsyncClient, error_of: ErrorOf) -> None:
     other = await client.get("namespaces", headers={"Polaris-Realm": "other"})
     same = await client.get("namespaces", headers={"Polaris-Realm": "default"})
 

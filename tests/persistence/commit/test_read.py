@@ -1,12 +1,9 @@
 """`Committer.read`: always the current head, and no more work than the head has moved."""
 
-import asyncio
-
 import pytest
 
 from cynosure.common.errors import NotFound
-from cynosure.persistence.spi import ObjId, Reference
-from cynosure.testing.small_store import MAIN, SmallStore
+from cynosure.testing.small_store import SmallStore
 
 pytestmark = pytest.mark.anyio
 
@@ -52,34 +49,3 @@ async def test_a_reference_that_is_deleted_is_not_read_from_memory(bench: SmallS
 
     with pytest.raises(NotFound):
         await committer.read()
-
-
-async def test_a_reader_gets_the_state_of_its_own_read_when_a_later_one_is_faster(bench: SmallStore) -> None:
-    """I12: what one reader remembers must not replace what another one has read."""
-    writer = bench.committer()
-    await writer.commit(bench.items.add("t"))
-    old = await bench.ref()
-    reader = bench.committer()
-    fetch, released = bench.backend.fetch, asyncio.Event()
-
-    async def fetch_slowly(keys):
-        if keys[0].id != old.head:
-            await released.wait()
-        return await fetch(keys)
-
-    await writer.commit(bench.items.add("t"))
-    new = await bench.ref()
-    bench.backend.fetch = fetch_slowly
-    slow = asyncio.create_task(reader.read())
-    await asyncio.sleep(0)
-    # Back to the old head, as a disaster reset does, so that the next read is of another state and faster.
-    reset = Reference(MAIN, ObjId(old.head), new.generation + 1, (), new.created_us)
-    assert await bench.backend.swap_ref(new, reset)
-
-    fast = await reader.read()
-    released.set()
-
-    assert fast.ref == reset
-    assert fast.state.commit_id == old.head
-    assert (await slow).ref == new
-    assert (await reader.read()).ref == reset

@@ -29,7 +29,7 @@ class ReportHead(Struct, frozen=True, rename="kebab"):
 class KeptReport(Struct, frozen=True, rename="kebab"):
     """A report and what is known about its arrival."""
 
-    report_id: int
+    report_id: str
     received_ms: int
     principal: str
     report_type: str
@@ -71,7 +71,7 @@ class ReportHandlers:
         page = await list_reports(catalog, caller, table, request.query.paging())
         reports = [
             KeptReport(
-                report_id=report.id,
+                report_id=str(report.id),
                 received_ms=report.received_us // 1000,
                 principal=report.principal,
                 report_type=report.type,

@@ -36,3 +36,8 @@ class RecentTables:
         while self.weight_bytes > self._limit_bytes and len(self._tables) > 1:
             _, (_, gone) = self._tables.popitem(last=False)
             self.weight_bytes -= gone
+
+    def clear(self) -> None:
+        """Forget all tables."""
+        self._tables.clear()
+        self.weight_bytes = 0

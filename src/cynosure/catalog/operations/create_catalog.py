@@ -1,7 +1,7 @@
 """Create a catalog.
 
-Order as in `persistence.scopes`: its references first, then the entry in the realm's list, then the references
-are adopted. A crash in between leaves what the repairer removes or completes.
+Order as in `persistence.scopes`: its references first, then the entry in the realm's list, then the
+references are adopted. A crash in between leaves what the repairer removes or completes.
 """
 
 from msgspec import Struct

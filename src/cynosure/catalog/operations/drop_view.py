@@ -32,11 +32,11 @@ async def drop_view(catalog: OpenCatalog, caller: Caller, name: Identifier) -> N
             now_us=persistence.clock.now_us(),
             location=state.location,
         )
-        changes = {
+        changes: dict[str, dict[bytes, bytes | None]] = {
             "names": {key: None},
             "ids": {encode_id_key(state.id): None},
             "locations": {location_key(Location.parse(state.location)): None},
-            "dropped": removal.entry,
+            "dropped": {**removal.entry},
         }
         return Prepared(None, changes, [removal.new], [removal.change])
 

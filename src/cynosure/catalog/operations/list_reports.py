@@ -31,7 +31,7 @@ async def list_reports(catalog: OpenCatalog, caller: Caller, table: Identifier, 
         catalog.shared.persistence.page_tokens,
         index="reports",
         prefix=reports_prefix(table_id),
-        size=choose_size(paging.size, catalog.shared.settings.page_size),
+        size=choose_size(catalog, paging),
         token=paging.token or None,
     )
     ids = [ObjRef.unpack(value).id for _, value in page.entries]

@@ -15,8 +15,8 @@ from cynosure.iceberg.expressions.bound import (
     BoundReference,
     BoundTerm,
     BoundTermComparison,
-    BoundTest,
     BoundTransform,
+    BoundUnary,
 )
 from cynosure.iceberg.expressions.convert import Beyond, convert
 from cynosure.iceberg.expressions.encode import FLIPPED
@@ -36,7 +36,7 @@ from cynosure.iceberg.expressions.nodes import (
     NamedReference,
     Not,
     Or,
-    Test,
+    Unary,
     Value,
 )
 from cynosure.iceberg.transforms import IDENTITY, can_apply
@@ -87,7 +87,7 @@ class _Binder:
                 return (child,), lambda parts: Not(parts[0])
             case Always():
                 return (), lambda _: node
-            case Test():
+            case Unary():
                 bound = self._bind_test(node)
             case Comparison():
                 bound = self._bind_comparison(node)
@@ -97,11 +97,11 @@ class _Binder:
 
     # Predicates.
 
-    def _bind_test(self, node: Test) -> BoundExpression:
+    def _bind_test(self, node: Unary) -> BoundExpression:
         term = self._bind_term(node.child)
         if node.op in ("is-nan", "not-nan") and not is_floating(term.type):
             self._refuse("Only floating-point columns can be NaN", term, "Test a float or double column.")
-        return BoundTest(node.op, term)
+        return BoundUnary(node.op, term)
 
     def _bind_comparison(self, node: Comparison) -> BoundExpression:
         op, left, right = node.op, node.left, node.right
@@ -121,7 +121,7 @@ class _Binder:
         if not isinstance(value, Beyond):
             return BoundComparison(op, term, value)
         if op in (_HOLDS_ABOVE if value is Beyond.ABOVE else _HOLDS_BELOW):
-            return BoundTest("not-null", term)
+            return BoundUnary("not-null", term)
         return TRUE if op == "not-eq" else FALSE
 
     def _bind_terms(self, node: Comparison, left: BoundTerm, right: BoundTerm) -> BoundExpression:

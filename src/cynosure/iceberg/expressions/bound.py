@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from cynosure.iceberg.expressions.nodes import Always, And, CompareOp, MemberOp, Not, Or, TestOp
+from cynosure.iceberg.expressions.nodes import Always, And, CompareOp, MemberOp, Not, Or, UnaryOp
 from cynosure.iceberg.types import Type
 
 
@@ -41,10 +41,10 @@ class BoundTransform(Struct, frozen=True):
 BoundTerm: TypeAlias = BoundReference | BoundTransform
 
 
-class BoundTest(Struct, frozen=True):
+class BoundUnary(Struct, frozen=True):
     """A question about one term."""
 
-    op: TestOp
+    op: UnaryOp
     term: BoundTerm
 
 
@@ -72,7 +72,7 @@ class BoundMembership(Struct, frozen=True):
     values: tuple[Any, ...]
 
 
-BoundLeaf: TypeAlias = BoundTest | BoundComparison | BoundTermComparison | BoundMembership
+BoundLeaf: TypeAlias = BoundUnary | BoundComparison | BoundTermComparison | BoundMembership
 BoundExpression: TypeAlias = (
-    "Always | And[BoundExpression] | Or[BoundExpression] | Not[BoundExpression] | BoundLeaf"
+    Always | And["BoundExpression"] | Or["BoundExpression"] | Not["BoundExpression"] | BoundLeaf
 )

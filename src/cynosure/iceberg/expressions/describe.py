@@ -18,7 +18,7 @@ from cynosure.iceberg.expressions.nodes import (
     NamedReference,
     Not,
     Or,
-    Test,
+    Unary,
     Value,
 )
 
@@ -45,7 +45,7 @@ def _expand(node: Node) -> tuple[Sequence[Node], Join[str]]:
             return (left, right), lambda parts: f"({parts[0]} or {parts[1]})"
         case Not(child):
             return (child,), lambda parts: f"not {parts[0]}"
-        case Test(test, child):
+        case Unary(test, child):
             return (child,), lambda parts: f"{parts[0]} {test}"
         case Comparison(op, left, right):
             return (left, right), lambda parts: f"{parts[0]} {_SIGNS.get(op, op)} {parts[1]}"

@@ -25,7 +25,7 @@ from cynosure.iceberg.expressions.nodes import (
     NamedReference,
     Not,
     Or,
-    Test,
+    Unary,
     Value,
 )
 from cynosure.iceberg.types import encode_type
@@ -61,7 +61,7 @@ def _expand(node: Node) -> Expansion:
             return (left, right), lambda parts: {"type": op, "left": parts[0], "right": parts[1]}
         case Not(child):
             return (child,), lambda parts: {"type": "not", "child": parts[0]}
-        case Test(test, child):
+        case Unary(test, child):
             return (child,), lambda parts: {"type": test, "child": parts[0]}
         case Comparison(compare, left, right):
             return (left, right), lambda parts: {"type": compare, "left": parts[0], "right": parts[1]}
@@ -84,7 +84,7 @@ def _expand(node: Node) -> Expansion:
 
 def _expand_legacy(node: Node) -> Expansion:
     match node:
-        case Test(test, child):
+        case Unary(test, child):
             return (_term(child),), lambda parts: {"type": test, "term": parts[0]}
         case Comparison():
             return _expand_legacy_comparison(node)

@@ -12,7 +12,7 @@ from cynosure.iceberg.types import Type
 
 E = TypeVar("E")
 
-TestOp = Literal["is-null", "not-null", "is-nan", "not-nan"]
+UnaryOp = Literal["is-null", "not-null", "is-nan", "not-nan"]
 CompareOp = Literal["lt", "lt-eq", "gt", "gt-eq", "eq", "not-eq", "starts-with", "not-starts-with"]
 MemberOp = Literal["in", "not-in"]
 
@@ -88,10 +88,10 @@ class Not(Struct, Generic[E], frozen=True):
     child: E
 
 
-class Test(Struct, frozen=True):
+class Unary(Struct, frozen=True):
     """A question about one value."""
 
-    op: TestOp
+    op: UnaryOp
     child: Value
 
 
@@ -114,5 +114,5 @@ class Membership(Struct, frozen=True):
 TRUE: Final = Always(answer=True)
 FALSE: Final = Always(answer=False)
 
-Leaf: TypeAlias = Test | Comparison | Membership
-Expression: TypeAlias = "Always | And[Expression] | Or[Expression] | Not[Expression] | Leaf"
+Leaf: TypeAlias = Unary | Comparison | Membership
+Expression: TypeAlias = Always | And["Expression"] | Or["Expression"] | Not["Expression"] | Leaf

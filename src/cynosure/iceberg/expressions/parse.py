@@ -29,7 +29,7 @@ from cynosure.iceberg.expressions.nodes import (
     NamedReference,
     Not,
     Or,
-    Test,
+    Unary,
 )
 from cynosure.iceberg.single_value import read_value
 from cynosure.iceberg.types import MAX_INT, Type, is_primitive, parse_type
@@ -152,7 +152,7 @@ def _read_predicate(item: _Item, reader: _Reader) -> Expansion:
         _check_keys(item, ("child",))
         return [item.at("child", _read_predicate)], lambda parts: Not(*parts)
     if op in TESTS:
-        return [_read_operand(item)], lambda parts: Test(op, *parts)  # type: ignore[arg-type]
+        return [_read_operand(item)], lambda parts: Unary(op, *parts)  # type: ignore[arg-type]
     if op in COMPARISONS:
         return _read_operands(item), lambda parts: Comparison(op, *parts)  # type: ignore[arg-type]
     if op in MEMBERSHIPS:

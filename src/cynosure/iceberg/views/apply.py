@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from cynosure.iceberg.document import Document
-from cynosure.iceberg.errors import InvalidUpdate
+from cynosure.iceberg.errors import InvalidMetadata, InvalidUpdate
 from cynosure.iceberg.limits import DEFAULT_LIMITS, SizeLimits
 from cynosure.iceberg.properties import check_size
 from cynosure.iceberg.schema import Schema, check_width, read_schema, same_schema
@@ -30,6 +30,7 @@ from cynosure.iceberg.views.updates import (
     SetProperties,
     UpgradeFormatVersion,
     ViewUpdate,
+    refuse_update,
 )
 from cynosure.iceberg.views.version import (
     LAST_ADDED,
@@ -51,11 +52,14 @@ def apply_view_updates(
 ) -> ViewMetadata:
     """The view after all updates; a new one when `base` is None. `base` itself when nothing changed."""
     draft = Draft.of(base)
-    for at, update in enumerate(updates):
-        _APPLY[type(update)](draft, update, f"updates[{at}]")
-    for schema in draft.schemas[len(base.schemas) if base else 0 :]:
-        check_width(schema.value, limits=limits, field="schema")
-    check_size(draft.properties, limits=limits)
+    try:
+        for at, update in enumerate(updates):
+            _APPLY[type(update)](draft, update, f"updates[{at}]")
+        for schema in draft.schemas[len(base.schemas) if base else 0 :]:
+            check_width(schema.value, limits=limits, field="updates.schema")
+        check_size(draft.properties, limits=limits, field="updates.properties")
+    except InvalidMetadata as error:
+        raise refuse_update(error) from error
     return _finish(draft, now_ms)
 
 

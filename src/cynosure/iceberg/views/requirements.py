@@ -6,9 +6,10 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
-from cynosure.iceberg.document import decode_json
-from cynosure.iceberg.errors import RequirementFailed
+from cynosure.iceberg.document import compact_json, decode_json
+from cynosure.iceberg.errors import InvalidMetadata, RequirementFailed
 from cynosure.iceberg.views.metadata import ViewMetadata
+from cynosure.iceberg.views.updates import refuse_update
 
 
 class AssertViewUuid(Struct, frozen=True, tag_field="type", tag="assert-view-uuid"):
@@ -22,7 +23,10 @@ ViewRequirement: TypeAlias = AssertViewUuid
 
 def decode_view_requirements(json: bytes | Raw, *, field: str = "requirements") -> list[ViewRequirement]:
     """The list of requirements of a commit."""
-    return decode_json(json, _REQUIREMENTS, field=field)
+    try:
+        return decode_json(compact_json(json, field=field), _REQUIREMENTS, field=field)
+    except InvalidMetadata as error:
+        raise refuse_update(error) from error
 
 
 def check_view_requirements(view: ViewMetadata | None, requirements: Sequence[ViewRequirement]) -> None:

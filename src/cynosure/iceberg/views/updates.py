@@ -9,7 +9,8 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
-from cynosure.iceberg.document import Int32, decode_json
+from cynosure.iceberg.document import Int32, compact_json, decode_json
+from cynosure.iceberg.errors import InvalidMetadata, InvalidUpdate
 
 
 class _Update(Struct, frozen=True, tag_field="action", rename="kebab"):
@@ -78,7 +79,16 @@ ViewUpdate: TypeAlias = (
 
 def decode_view_updates(json: bytes | Raw, *, field: str = "updates") -> list[ViewUpdate]:
     """The list of updates of a commit."""
-    return decode_json(json, _UPDATES, field=field)
+    try:
+        return decode_json(compact_json(json, field=field), _UPDATES, field=field)
+    except InvalidMetadata as error:
+        raise refuse_update(error) from error
+
+
+def refuse_update(error: InvalidMetadata) -> InvalidUpdate:
+    """The same refusal, of an update instead of a stored document."""
+    details = {name: value for name, value in error.details.items() if name != "field"}
+    return InvalidUpdate(error.message, field=error.field, fix=error.fix, **details)
 
 
 _UPDATES: Final[msgspec.json.Decoder[list[ViewUpdate]]] = msgspec.json.Decoder(list[ViewUpdate])

@@ -76,10 +76,13 @@ class LocalTree:
         """The file, or its first bytes when it is longer than `most_bytes`."""
         with self.parent_of(location) as directory:
             file = os.open(location.segments[-1], _READ, dir_fd=directory)
-        with open(file, "rb") as source:
+        try:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 raise missing(location)
-            return source.read(most_bytes)
+            with open(file, "rb", closefd=False) as source:
+                return source.read(most_bytes)
+        finally:
+            os.close(file)
 
     def walk(self, prefix: Location) -> Iterator[FileInfo]:
         """Every regular file below a directory that a `Location` can name."""

@@ -1,0 +1,33 @@
+"""A catalog to begin with, so that a newcomer's first command leads to something usable.
+
+A maintainer must not break: it is created only where there is none at all, never beside others.
+"""
+
+from contextlib import suppress
+from typing import Final
+
+from cynosure.catalog.caller import Caller
+from cynosure.catalog.directory import Directory
+from cynosure.catalog.errors import CatalogExists
+from cynosure.catalog.operations.create_catalog import NewCatalog, create_catalog
+from cynosure.catalog.operations.list_catalogs import list_catalogs
+from cynosure.server.catalog_storage import S3Params, choose_storage, default_location
+from cynosure.server.settings import Settings
+
+FIRST: Final = "main"
+"""What `cynosure up` calls it."""
+_SHOWN: Final = 5
+
+
+async def ensure_first_catalog(directory: Directory, settings: Settings) -> tuple[str, ...]:
+    """Create the catalog that the settings name, if there is none; the names of the first few there are."""
+    caller = Caller("system")
+    names = [entity.name for entity in await list_catalogs(directory, caller)]
+    name = settings.catalog.first
+    if name and not names:
+        storage = choose_storage(default_location(settings, name), (), S3Params())
+        wanted = NewCatalog(name=name, base_location=storage.base, storage=storage.config)
+        with suppress(CatalogExists):  # Another process was faster.
+            await create_catalog(directory, caller, wanted)
+        names = [name]
+    return tuple(names[:_SHOWN])

@@ -1,0 +1,81 @@
+"""A catalog in one process, for tests of operations: a store in memory and files in a directory."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from cynosure.catalog.background import Background
+from cynosure.catalog.caller import Caller
+from cynosure.catalog.directory import Directory
+from cynosure.catalog.managed.recent import RecentTables
+from cynosure.catalog.opened import OpenCatalog, Shared
+from cynosure.catalog.operations.create_catalog import NewCatalog, create_catalog
+from cynosure.catalog.settings import CatalogSettings
+from cynosure.catalog.single_flight import SingleFlight
+from cynosure.common.clock import Clock
+from cynosure.common.key_file import open_keyring
+from cynosure.common.keyring import KeyringSettings
+from cynosure.persistence.lifecycle import Persistence, open_persistence
+from cynosure.persistence.references import DEFAULT_REALM
+from cynosure.persistence.settings import PersistenceSettings
+from cynosure.storage.config import FileStorage
+from cynosure.storage.location import Location
+from cynosure.storage.open_fileio import FileIOs
+from cynosure.storage.settings import StorageSettings
+
+ROOT = Caller(principal="root")
+SCHEMA = msgspec.Raw(
+    b'{"type":"struct","schema-id":0,"fields":['
+    b'{"id":1,"name":"id","required":true,"type":"long"},'
+    b'{"id":2,"name":"data","required":false,"type":"string"}]}'
+)
+
+
+@asynccontextmanager
+async def open_directory_in(
+    folder: Path,
+    *,
+    url: str = "memory:",
+    settings: PersistenceSettings | None = None,
+    catalog_settings: CatalogSettings | None = None,
+    clock: Clock | None = None,
+) -> AsyncIterator[Directory]:
+    """The catalogs of a fresh store; their files go below `folder`."""
+    opened = open_persistence(url, settings or PersistenceSettings(), initialise=True, clock=clock)
+    async with opened as persistence, directory_on(persistence, folder, catalog_settings) as directory:
+        yield directory
+
+
+@asynccontextmanager
+async def directory_on(
+    persistence: Persistence, folder: Path, catalog_settings: CatalogSettings | None = None
+) -> AsyncIterator[Directory]:
+    """Another process's view of the catalogs of a store that is open already."""
+    catalog_settings = catalog_settings or CatalogSettings()
+    background = Background()
+    shared = Shared(
+        persistence,
+        tables=RecentTables(catalog_settings.answers_bytes),
+        settings=catalog_settings,
+        background=background,
+        imports=SingleFlight(),
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    files = FileIOs(
+        open_keyring(KeyringSettings(), folder), StorageSettings(), file_roots=[Location.parse(str(folder))]
+    )
+    try:
+        yield Directory(shared, files)
+    finally:
+        await background.close()
+        files.close()
+
+
+async def make_catalog(directory: Directory, folder: Path, name: str = "lake") -> OpenCatalog:
+    """A catalog with its files below `folder`."""
+    location = f"file://{folder / name}"
+    storage = FileStorage(allowed_locations=(location,))
+    await create_catalog(directory, ROOT, NewCatalog(name=name, base_location=location, storage=storage))
+    return await directory.open(DEFAULT_REALM, name)

@@ -1,0 +1,74 @@
+"""A server with one catalog, and a client whose paths begin inside that catalog."""
+
+import random
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from cynosure.api.app import make_service
+from cynosure.api.iceberg.routes import iceberg_routes
+from cynosure.catalog.directory import Directory
+from cynosure.common.clock import SystemClock
+from cynosure.testing.small_catalog import make_catalog, open_directory_in
+
+
+@pytest.fixture
+async def directory(tmp_path: Path) -> AsyncIterator[Directory]:
+    async with open_directory_in(tmp_path) as directory:
+        await make_catalog(directory, tmp_path, "lake")
+        yield directory
+
+
+@pytest.fixture
+async def client(directory: Directory) -> AsyncIterator[httpx.AsyncClient]:
+    service = make_service(
+        iceberg_routes(directory), title="test", version="1", clock=SystemClock(), rng=random.Random(1)
+    )
+    transport = httpx.ASGITransport(app=service.app)  # type: ignore[arg-type]
+    async with httpx.AsyncClient(transport=transport, base_url="http://test/api/catalog/v1/lake/") as client:
+        yield client
+
+
+SCHEMA = {
+    "type": "struct",
+    "schema-id": 0,
+    "fields": [
+        {"id": 1, "name": "id", "required": True, "type": "long"},
+        {"id": 2, "name": "data", "required": False, "type": "string"},
+    ],
+}
+
+
+@pytest.fixture
+def schema() -> dict[str, object]:
+    return SCHEMA
+
+
+@pytest.fixture
+def view_version() -> dict[str, object]:
+    return {
+        "version-id": 1,
+        "timestamp-ms": 1_750_000_000_000,
+        "schema-id": 0,
+        "summary": {"engine-name": "test"},
+        "representations": [{"type": "sql", "sql": "SELECT 1", "dialect": "spark"}],
+        "default-namespace": ["a"],
+    }
+
+
+ErrorOf = Callable[[httpx.Response], tuple[int, str]]
+
+
+@pytest.fixture
+def error_of() -> ErrorOf:
+    """Status and type of an error, which must have the protocol's envelope."""
+
+    def read(response: httpx.Response) -> tuple[int, str]:
+        error = response.json()["error"]
+        assert error["code"] == response.status_code
+        assert error["message"]
+        return response.status_code, error["type"]
+
+    return read
