@@ -3,7 +3,7 @@
 A maintainer must not break: everything here is plain ASGI, so the server underneath stays swappable.
 """
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Final, TypeAlias
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -19,5 +19,15 @@ DEADLINE_S: Final = "cynosure.deadline_s"
 nothing is cancelled when it passes, because a cancelled write has an unknown outcome."""
 OPERATION: Final = "cynosure.operation"
 """`str`, the operation id of the matched route; set by the router, read by telemetry."""
-STARTED: Final = "cynosure.started"
-"""Present once the response has begun, so an error can no longer be answered with an envelope."""
+STATUS: Final = "cynosure.status"
+"""`int`; set by `Response.send` when the response begins. From then on an error can no longer be answered
+with an envelope."""
+_HEADERS: Final = "cynosure.headers"
+
+
+def headers_of(scope: Scope) -> Mapping[bytes, bytes]:
+    """The request's headers by lower-case name; of repeated ones the first. Made once per request."""
+    headers: dict[bytes, bytes] | None = scope.get(_HEADERS)
+    if headers is None:
+        headers = scope[_HEADERS] = dict(reversed(scope["headers"]))
+    return headers

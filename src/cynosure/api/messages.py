@@ -35,11 +35,8 @@ class Request:
 
     def find_header(self, name: bytes) -> str | None:
         """The first value of a header, given in lower case."""
-        for key, value in self.scope["headers"]:
-            if key == name:
-                text: str = value.decode("latin-1")
-                return text
-        return None
+        value = asgi.headers_of(self.scope).get(name)
+        return None if value is None else value.decode("latin-1")
 
     @property
     def method(self) -> str:
@@ -97,8 +94,11 @@ class Response:
 
     async def send(self, scope: Scope, send: Send) -> None:
         """Answer. After this began, an error can only cut the connection."""
-        scope[asgi.STARTED] = True
+        scope[asgi.STATUS] = self.status
         headers = self.headers
+        request_id = scope.get(asgi.REQUEST_ID)
+        if request_id is not None:
+            headers.append((b"x-request-id", request_id.encode("ascii")))
         if self.chunks is None:
             if self.status not in (204, 304):
                 headers.append((b"content-length", b"%d" % len(self.body)))

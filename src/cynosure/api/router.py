@@ -28,6 +28,9 @@ Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 _MAX_RECENT = 4096
 """Paths whose match is remembered; a few tables are hot and each costs several decoded segments."""
 _MAX_RECENT_PATH_BYTES = 512
+_MAX_RECENT_QUERIES = 256
+_MAX_RECENT_QUERY_BYTES = 128
+"""Longer ones hold page tokens, which come once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Route:
 class _Endpoint:
     """A route with everything that can be computed before the first request."""
 
-    __slots__ = ("body", "handler", "operation_id", "params", "query", "route")
+    __slots__ = ("_recent_queries", "body", "handler", "operation_id", "params", "query", "route")
 
     def __init__(self, route: Route) -> None:
         self.route = route
@@ -67,6 +70,23 @@ class _Endpoint:
         self.query = None if route.query is None else QueryDecoder(route.query)
         parts = route.path.split("/")
         self.params = tuple((at, part[1:-1]) for at, part in enumerate(parts) if _is_param(part))
+        # Only what no handler can change may be given to several of them.
+        is_frozen = route.query is not None and route.query.__struct_config__.frozen
+        self._recent_queries: dict[bytes, Any] | None = {} if is_frozen else None
+
+    def read_query(self, raw: bytes) -> Any:
+        """The query string as the route's struct; clients send the same few again and again."""
+        assert self.query is not None  # noqa: S101 - asked only of routes that declare one
+        recent = self._recent_queries
+        if recent is None or len(raw) > _MAX_RECENT_QUERY_BYTES:
+            return self.query.decode(raw)
+        found = recent.get(raw)
+        if found is None:
+            found = self.query.decode(raw)
+            if len(recent) >= _MAX_RECENT_QUERIES:
+                recent.clear()
+            recent[raw] = found
+        return found
 
 
 _Match: TypeAlias = tuple[_Endpoint, Mapping[str, str]]
@@ -101,7 +121,7 @@ class Router:
         scope[asgi.OPERATION] = endpoint.operation_id
         request = Request(scope, receive, params)
         if endpoint.query is not None:
-            request.query = endpoint.query.decode(scope["query_string"])
+            request.query = endpoint.read_query(scope["query_string"])
         if endpoint.body is not None:
             request.body = await endpoint.body.read(scope, receive)
         response = await endpoint.handler(request)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from cynosure import __version__
 from cynosure.api.app import RequestLimits, Service, make_service
+from cynosure.api.cynosure.routes import cynosure_routes
 from cynosure.api.health import Readiness, health_routes
 from cynosure.api.iceberg.routes import iceberg_routes
 from cynosure.api.metrics import METRICS_ROUTE
@@ -148,7 +149,10 @@ async def open_catalog(
         assert ground.directory is not None  # noqa: S101 - this process serves
         catalogs = await ensure_first_catalog(ground.directory, settings)
         yield CatalogProcess(
-            public=make("Cynosure catalog", [*common_routes, *iceberg_routes(ground.directory)]),
+            public=make(
+                "Cynosure catalog",
+                [*common_routes, *iceberg_routes(ground.directory), *cynosure_routes(ground.directory)],
+            ),
             operator=make("Cynosure operator socket", [*common_routes, *operator_routes(ground.commands)]),
             readiness=ground.readiness,
             catalogs=catalogs,

@@ -9,6 +9,7 @@ from tests.iceberg.samples import (
     new_table,
     set_ref,
     snapshot,
+    to_json,
     update,
     with_history,
 )
@@ -16,6 +17,7 @@ from tests.iceberg.samples import (
 from cynosure.common.errors import BadInput, Conflict
 from cynosure.iceberg.errors import StaleSnapshot
 from cynosure.iceberg.limits import SizeLimits
+from cynosure.iceberg.metadata import parse_metadata
 
 
 def remove(*ids):
@@ -202,9 +204,7 @@ def test_branches_and_tags_carry_their_settings():
 
 
 def test_moving_a_branch_keeps_what_a_newer_client_noted_on_it():
-    from tests.iceberg.samples import to_json
 
-    from cynosure.iceberg.metadata import parse_metadata
 
     document = encoded(with_history(2))
     document["refs"]["main"]["later"] = {"x": 1}

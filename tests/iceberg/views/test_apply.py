@@ -292,7 +292,7 @@ def test_a_requirement_names_both_uuids_in_the_words_that_clients_know() -> None
         check_view_requirements(None, required)
 
     assert str(refusal.value).startswith(
-        f"Requirement failed: view UUID does not match: expected {other} != {UUID}"
+        f"Requirement failed: view UUID does not match: expected {UUID} != {other}"
     )
     check_view_requirements(
         view,

@@ -25,7 +25,7 @@ class Errors:
             await self._app(scope, receive, send)
         except Exception as error:
             _report(error, scope.get(asgi.OPERATION, ""))
-            if asgi.STARTED in scope:
+            if asgi.STATUS in scope:
                 # Half an answer is out: only a cut connection tells the client that it is not whole.
                 raise
             await to_response(error, scope.get(asgi.REQUEST_ID, "")).send(scope, send)

@@ -28,14 +28,14 @@ class Limits:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application within the limits."""
         scope[asgi.DEADLINE_S] = self._clock.monotonic_s() + self._request_timeout_s
-        has_body = False
-        for name, value in scope["headers"]:
-            if name == b"content-length":
-                self._check_announced(value)
-                has_body = value != b"0"
-            elif name == b"transfer-encoding":
-                has_body = True
-        await self._app(scope, self._limited(receive) if has_body else receive, send)
+        headers = asgi.headers_of(scope)
+        # Without either header HTTP has no body, so there is nothing to limit.
+        if b"content-length" in headers:
+            self._check_announced(headers[b"content-length"])
+            receive = self._limited(receive)
+        elif b"transfer-encoding" in headers:
+            receive = self._limited(receive)
+        await self._app(scope, receive, send)
 
     def _check_announced(self, content_length: bytes) -> None:
         if not content_length.isdigit():

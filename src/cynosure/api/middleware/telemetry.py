@@ -2,20 +2,21 @@
 
 Metrics are labelled by operation id, never by path: paths hold names, and names are without end.
 
-A maintainer must not break: this runs for every request; series are looked up once per operation and
-status, and nothing is formatted unless it is written.
+A maintainer must not break: this runs for every request, so requests are counted in plain numbers that
+become metrics once a second and before they are shown, and nothing is formatted unless it is written.
 """
 
+import asyncio
 import random
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from cynosure.api import asgi
-from cynosure.api.asgi import App, Message, Receive, Scope, Send
+from cynosure.api.asgi import App, Receive, Scope, Send
 from cynosure.common.clock import Clock
 from cynosure.common.telemetry.logs import Log
-from cynosure.common.telemetry.metrics import Counter, Gauge, Histogram
+from cynosure.common.telemetry.metrics import Counter, Gauge, Histogram, Tally, publish_before_render
 from cynosure.common.telemetry.request_scope import RequestScope, choose_request_id, enter_scope, leave_scope
-from cynosure.common.telemetry.tracing import span
+from cynosure.common.telemetry.tracing import is_tracing, span
 
 REQUESTS = Counter(
     "api", "requests", "HTTP requests answered, by operation and status.", labels=("operation", "status")
@@ -33,6 +34,8 @@ AccessLog: TypeAlias = Literal["all", "notable", "none"]
 
 _log = Log(__name__)
 _NOTABLE_S = 1.0
+_PUBLISH_EVERY_S = 1.0
+"""How long another worker's `/metrics` may not show a request."""
 _NO_OPERATION = "none"
 """Label of requests that matched no route."""
 _CUT = 0
@@ -40,7 +43,7 @@ _CUT = 0
 
 
 class Telemetry:
-    """The outermost middleware."""
+    """The outermost middleware. All answers inside are sent by `Response.send`, which adds the id."""
 
     def __init__(
         self, app: App, clock: Clock, rng: random.Random, *, access_log: AccessLog = "notable"
@@ -49,48 +52,51 @@ class Telemetry:
         self._monotonic_s = clock.monotonic_s
         self._rng = rng
         self._access_log = access_log
-        self._series: dict[tuple[str, int], tuple[Any, Any]] = {}
-        self._in_flight = IN_FLIGHT.series({})
+        self._tallies: dict[tuple[str, int], Tally] = {}
+        self._in_flight = 0
+        self._is_publishing_soon = False
+        publish_before_render(self)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application and tell about it."""
         started_s = self._monotonic_s()
-        incoming, traceparent = _find_ids(scope)
-        request_id = choose_request_id(incoming, self._rng)
+        headers = asgi.headers_of(scope)
+        incoming = headers.get(b"x-request-id")
+        request_id = choose_request_id(None if incoming is None else incoming.decode("latin-1"), self._rng)
         scope[asgi.REQUEST_ID] = request_id
-        status = _CUT
-
-        async def send_with_id(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"].append((b"x-request-id", request_id.encode("ascii")))
-            await send(message)
-
-        if self._in_flight is not None:
-            self._in_flight.inc()
+        self._in_flight += 1
+        if not self._is_publishing_soon:
+            self._publish_soon()
         token = enter_scope(RequestScope(request_id))
         try:
-            with span("http.request", traceparent=traceparent):
-                await self._app(scope, receive, send_with_id)
+            if is_tracing():
+                with span("http.request", traceparent=headers.get(b"traceparent", b"").decode("latin-1")):
+                    await self._app(scope, receive, send)
+            else:
+                await self._app(scope, receive, send)
         finally:
-            self._finish(scope, status, self._monotonic_s() - started_s)
+            self._in_flight -= 1
+            self._finish(scope, self._monotonic_s() - started_s)
             leave_scope(token)
 
-    def _finish(self, scope: Scope, status: int, duration_s: float) -> None:
+    def publish(self) -> None:
+        """Bring the metrics up to date."""
+        self._is_publishing_soon = False
+        IN_FLIGHT.set(self._in_flight)
+        for (operation, status), tally in self._tallies.items():
+            REQUESTS.inc(tally.count, operation=operation, status=str(status))
+            DURATION.add(tally, operation=operation)
+        self._tallies.clear()
+
+    def _finish(self, scope: Scope, duration_s: float) -> None:
         operation = scope.get(asgi.OPERATION, _NO_OPERATION)
-        series = self._series.get((operation, status))
-        if series is None:
-            series = (
-                REQUESTS.series({"operation": operation, "status": str(status)}),
-                DURATION.series({"operation": operation}),
-            )
-            self._series[operation, status] = series
-        counter, histogram = series
-        if counter is not None:
-            counter.inc()
-            histogram.observe(duration_s)
-            self._in_flight.dec()
+        status = scope.get(asgi.STATUS, _CUT)
+        tally = self._tallies.get((operation, status))
+        if tally is None:
+            tally = self._tallies[operation, status] = DURATION.tally()
+        tally.observe(duration_s)
+        if not self._is_publishing_soon:
+            self._publish_soon()
         if self._is_told(scope["method"], status, duration_s):
             client = scope.get("client")
             _log.event(
@@ -103,18 +109,12 @@ class Telemetry:
                 client=client[0] if client else "",
             )
 
+    def _publish_soon(self) -> None:
+        # A timer, not the next request: after a burst the last of it must show as well.
+        self._is_publishing_soon = True
+        asyncio.get_running_loop().call_later(_PUBLISH_EVERY_S, self.publish)
+
     def _is_told(self, method: str, status: int, duration_s: float) -> bool:
         if self._access_log != "notable":
             return self._access_log == "all"
         return not 200 <= status < 400 or duration_s >= _NOTABLE_S or method not in ("GET", "HEAD")
-
-
-def _find_ids(scope: Scope) -> tuple[str | None, str]:
-    request_id: str | None = None
-    traceparent = ""
-    for name, value in scope["headers"]:
-        if name == b"x-request-id":
-            request_id = value.decode("latin-1")
-        elif name == b"traceparent":
-            traceparent = value.decode("latin-1")
-    return request_id, traceparent

@@ -41,6 +41,8 @@ class FeedChange(Struct, frozen=True, rename="kebab", omit_defaults=True):
     principal: str
     operation: str
     request_id: str = ""
+    expired_snapshots: tuple[str, ...] = ()
+    """Snapshots that retention let go in the same commit; their files are not removed yet."""
 
 
 class FeedPage(Struct, frozen=True, rename="kebab"):
@@ -55,6 +57,7 @@ class FeedPage(Struct, frozen=True, rename="kebab"):
 class _Detail(Struct, frozen=True):
     id: int = 0
     path: tuple[str, ...] = ()
+    expired: tuple[int, ...] = ()
 
 
 async def read_changes(
@@ -151,4 +154,5 @@ def _to_feed(sequence: int, time_us: int, request: RequestRecord, change: Change
         principal=request.principal,
         operation=request.operation,
         request_id=request.request_id,
+        expired_snapshots=tuple(str(each) for each in detail.expired),
     )

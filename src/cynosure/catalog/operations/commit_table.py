@@ -27,6 +27,7 @@ from cynosure.catalog.resolve import (
     require_open,
     require_table_ref,
 )
+from cynosure.catalog.retention import apply_retention
 from cynosure.iceberg.metadata import TableMetadata
 from cynosure.iceberg.requirements import AssertCreate, TableRequirement, check_requirements
 from cynosure.iceberg.updates import TableUpdate, apply_updates
@@ -91,6 +92,9 @@ async def prepare_change(
     metadata = _apply(catalog, base.metadata, change)
     if metadata is base.metadata:
         return Prepared(Changed(base, []))
+    metadata, expired = apply_retention(
+        catalog, metadata, change.updates, now_ms=catalog.shared.persistence.clock.now_us() // 1000
+    )
     version = await next_version(catalog, export, base, metadata)
     key, before, after = table_key(change.table), ref.pack(), version.table.ref.pack()
     changes: dict[str, dict[bytes, bytes | None]] = {"names": {key: after}}
@@ -99,7 +103,8 @@ async def prepare_change(
         claims = await claim_location(view, Location.parse(metadata.location), base.state.id, given_up=old)
         changes["locations"] = claims
     path = (*change.table.namespace, change.table.name)
-    detail = raw_detail({"id": base.state.id, "path": path})
+    told = {"id": base.state.id, "path": path, **({"expired": expired} if expired else {})}
+    detail = raw_detail(told)
     feed = Change(kind="table-updated", index="names", key=key, before=before, after=after, detail=detail)
     return Prepared(Changed(version.table, version.outdated_files), changes, version.objects, [feed])
 

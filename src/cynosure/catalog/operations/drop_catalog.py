@@ -43,7 +43,7 @@ def _unlist(seen: Listed) -> Callable[[View], Awaitable[Prepared[None]]]:
 
     async def prepare(view: View) -> Prepared[None]:
         current = await load_listed(view, entity.name)
-        if False:
+        if current.ref != seen.ref:
             raise Conflict("The catalog was changed while it was being dropped", fix="Drop it again.")
         change = Change(
             kind="catalog-dropped",

@@ -16,9 +16,11 @@ A maintainer must not break: no two live processes share a slot; no process fork
 import errno
 import os
 import shutil
+from bisect import bisect_left
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
+from weakref import WeakSet
 
 import prometheus_client
 from prometheus_client import values as prometheus_values
@@ -136,10 +138,49 @@ class Histogram(Metric):
         if (series := self.series(labels)) is not None:
             series.observe(value)
 
+    def tally(self) -> "Tally":
+        """An empty tally of values for this histogram."""
+        return Tally(self.buckets)
+
+    def add(self, tally: "Tally", **labels: str) -> None:
+        """Add all values of a tally. The library itself has no way to add more than one."""
+        if (series := self.series(labels)) is not None:
+            series._sum.inc(tally.sum)
+            for bucket, count in zip(series._buckets, tally.counts, strict=True):
+                if count:
+                    bucket.inc(count)
+
     def _bind(self, registry: CollectorRegistry) -> Any:
         return prometheus_client.Histogram(
             self.name, self.text, self.labels, registry=registry, buckets=self.buckets
         )
+
+
+class Tally:
+    """Values counted by the buckets of a histogram, to be added to it together: a tenth of the cost each."""
+
+    __slots__ = ("_bounds", "count", "counts", "sum")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self.count = 0
+        self.sum = 0.0
+        self.counts = [0] * (len(bounds) + 1)
+        """The last one is for what is above all bounds."""
+
+    def observe(self, value: float) -> None:
+        """Count one value."""
+        self.count += 1
+        self.sum += value
+        self.counts[bisect_left(self._bounds, value)] += 1
+
+
+class Publisher(Protocol):
+    """Something that counts by itself and brings its metrics up to date when asked."""
+
+    def publish(self) -> None:
+        """Do it. Called on the thread of the event loop."""
+        ...
 
 
 class _Recorder:
@@ -148,6 +189,7 @@ class _Recorder:
     def __init__(self) -> None:
         self.registry: CollectorRegistry | None = None
         self.directory: Path | None = None
+        self.publishers: WeakSet[Publisher] = WeakSet()
 
 
 _recorder = _Recorder()
@@ -168,6 +210,7 @@ def start_metrics(*, directory: Path | None = None, slot: str = "0") -> None:
     prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
     _recorder.registry = CollectorRegistry()
     _recorder.directory = directory
+    _recorder.publishers.clear()
     for metric in Metric.declared.values():
         # So that a counter reads 0 before its first event, and an alert on it can tell 0 from absent.
         if not metric.labels:
@@ -178,10 +221,18 @@ def stop_metrics() -> None:
     """Stop recording; declared metrics ignore what they are told."""
     _recorder.registry = None
     _recorder.directory = None
+    _recorder.publishers.clear()
+
+
+def publish_before_render(publisher: Publisher) -> None:
+    """Ask it to publish whenever this process shows metrics, for as long as it lives."""
+    _recorder.publishers.add(publisher)
 
 
 def render() -> bytes:
     """All numbers of all workers in Prometheus' text format (`CONTENT_TYPE`); empty when metrics are off."""
+    for publisher in list(_recorder.publishers):
+        publisher.publish()
     if _recorder.directory is not None:
         return render_directory(_recorder.directory)
     return b"" if _recorder.registry is None else prometheus_client.generate_latest(_recorder.registry)

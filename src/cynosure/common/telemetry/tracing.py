@@ -52,6 +52,11 @@ def span(name: str, *, traceparent: str = "", **attributes: Attribute) -> Abstra
     return _NO_SPAN if _tracing is None else _tracing.span(name, traceparent, attributes)
 
 
+def is_tracing() -> bool:
+    """Whether spans are made at all, for code that is run for every request."""
+    return _tracing is not None
+
+
 def start_tracing(settings: TelemetrySettings, *, service: str) -> Callable[[], None]:
     """Begin to export spans if an endpoint is set. Returns what ends it and sends the rest.
 

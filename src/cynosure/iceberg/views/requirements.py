@@ -36,7 +36,7 @@ def check_view_requirements(view: ViewMetadata | None, requirements: Sequence[Vi
             raise RequirementFailed("view does not exist")
         if view.view_uuid.lower() != requirement.uuid.lower():
             raise RequirementFailed(
-                f"view UUID does not match: expected {requirement.uuid} != {view.view_uuid}"
+                f"view UUID does not match: expected {view.view_uuid} != {requirement.uuid}"
             )
 
 

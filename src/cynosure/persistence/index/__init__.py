@@ -11,6 +11,7 @@ from cynosure.persistence.index.check import Shape, check
 from cynosure.persistence.index.diff import Difference, diff
 from cynosure.persistence.index.keys import (
     after,
+    below,
     decode_id_key,
     decode_key,
     encode_id_key,
@@ -35,6 +36,7 @@ __all__ = [
     "NodeLoader",
     "Shape",
     "after",
+    "below",
     "check",
     "decode_id_key",
     "decode_key",

@@ -47,6 +47,11 @@ def prefix_of(*parts: str) -> bytes:
     return encode_key(*parts) + _SEPARATOR if parts else b""
 
 
+def below(key: bytes) -> bytes:
+    """As `prefix_of`, of a key that is encoded already. Nothing else sorts between a key and these."""
+    return key + _SEPARATOR
+
+
 def encode_id_key(number: int) -> bytes:
     """A 63-bit id as nine bytes of seven bits each, all with the high bit set: ordered, never NUL."""
     if not 0 <= number <= MAX_ID:

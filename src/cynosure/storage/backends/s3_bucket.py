@@ -11,7 +11,7 @@ how a host is reached, not which one, nor as whom.
 """
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from obstore.store import S3Store
@@ -60,16 +60,15 @@ def open_bucket(bucket: str, config: S3Storage, keys: S3Keys, settings: StorageS
     retry: RetryConfig = {"max_retries": settings.retries, "retry_timeout": settings.operation_timeout}
     return S3Store(
         bucket,
-        config=_options(bucket, endpoint, config.region, is_path_style=is_path_style),
+        config=_options(endpoint, config.region, is_path_style=is_path_style),
         client_options=client,
         retry_config=retry,
         credential_provider=provide,
     )
 
 
-def _options(bucket: str, endpoint: str, region: str, *, is_path_style: bool) -> "S3Config":
-    return {
-        "bucket": bucket,
+def _options(endpoint: str, region: str, *, is_path_style: bool) -> "S3Config":
+    options = {
         "region": region,
         "default_region": region,
         "endpoint": endpoint,
@@ -95,8 +94,9 @@ def _options(bucket: str, endpoint: str, region: str, *, is_path_style: bool) ->
         "web_identity_token_file": "",
         "role_arn": "",
         "role_session_name": "",
-        "sts_endpoint": "http://127.0.0.1:9",
+        "endpoint_url_sts": "http://127.0.0.1:9",
     }
+    return cast("S3Config", options)  # which does not know that last one
 
 
 def _endpoint_of(bucket: str, config: S3Storage) -> tuple[str, bool]:

@@ -1,0 +1,11 @@
+"""All routes of our own beside the Iceberg protocol."""
+
+from cynosure.api.cynosure.changes import change_routes
+from cynosure.api.cynosure.dropped import dropped_routes
+from cynosure.api.router import Route
+from cynosure.catalog.directory import Directory
+
+
+def cynosure_routes(directory: Directory) -> list[Route]:
+    """The routes that serve the catalogs of a directory."""
+    return [*dropped_routes(directory), *change_routes(directory)]
