@@ -47,11 +47,10 @@ async def test_tables_and_their_namespaces_are_there_after_one_commit(empty: Ope
     assert b'["b","c"]' in await list_namespaces(empty, ROOT, ("b",), Paging())
     found = msgspec.json.decode(await list_tables(empty, ROOT, ("b", "c"), Paging()))
     assert [each["name"] for each in found["identifiers"]] == ["one", "two"]
-    state = await empty.read()
-    assert state.commit.record.sequence == 1
-    assert [each.operation for each in state.commit.record.requests] == ["import-tables"]
-    persistence = empty.shared.persistence
-    report = await check_reference(empty.store, empty.committer.key, persistence.types)
+    base = await empty.committer.read()
+    record = base.state.commit.record
+    assert (record.sequence, [each.operation for each in record.requests]) == (1, ["import-tables"])
+    report = await check_reference(empty.store, base.ref)
     assert not report.problems
 
 
@@ -137,16 +136,15 @@ async def test_a_location_that_cannot_be_guessed_must_be_named(empty: OpenCatalo
         await import_tables(empty, ROOT, [odd])
 
 
-async def test_progress_is_told(empty: OpenCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cynosure.catalog.bulk_import._REPORT_EVERY", 2)
+async def test_progress_is_told(empty: OpenCatalog) -> None:
     told: list[Progress] = []
 
     await import_tables(
-        empty, ROOT, [listed(empty, "ns", f"t{number}") for number in range(4)], report=told.append
+        empty, ROOT, (listed(empty, "ns", f"t{number}") for number in range(10_000)), report=told.append
     )
 
-    assert told[0] == Progress("tables read", 2)
-    assert told[-1] == Progress("locations indexed", 4, 4)
+    assert told[0] == Progress("tables read", 10_000)
+    assert told[-1] == Progress("locations indexed", 10_000, 10_000)
 
 
 async def test_a_namespace_of_the_import_takes_new_tables_and_keeps_its_id(empty: OpenCatalog) -> None:

@@ -2,15 +2,19 @@
 
 CYNOSURE_ENGINE_URI points the tests at another REST catalog, to tell a client's behaviour from ours:
 
-    CYNOSURE_ENGINE_URI="http://127.0.0.1:18181" pytest tests/engines
-    CYNOSURE_ENGINE_URI="http://127.0.0.1:18182/iceberg warehouse=wh s3.access-key-id=…" pytest tests/engines
+    CYNOSURE_ENGINE_URI="http://127.0.0.1:18181" pytest tests/engines/spark
+    CYNOSURE_ENGINE_URI="http://127.0.0.1:18182/iceberg warehouse=wh s3.access-key-id=…" pytest tests/engines/spark
+
+(The compatibility kit: ./dev rck --uri URI NAME=VALUE …)
 
 A maintainer must not break: nothing is fetched inside a test, where a slow network would look like a hang.
 """
 
 import os
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -53,3 +57,31 @@ def make_catalog(request: pytest.FixtureRequest) -> Callable[[], RestCatalog]:
         return lambda: RestCatalog(uri, dict(word.split("=", 1) for word in properties))
     server: CatalogServer = request.getfixturevalue("catalog_server")
     return server.create_catalog
+
+
+@pytest.fixture(scope="session")
+def make_s3_catalog(catalog_server: CatalogServer, s3_url: str) -> Callable[[], RestCatalog]:
+    """Makes empty catalogs whose files are in a bucket; the client brings keys of its own for it."""
+    found = urlsplit(s3_url)
+    assert found.username
+    assert found.password
+    endpoint = f"http://{found.hostname}:{found.port}"
+    region = parse_qs(found.query)["region"][0]
+    keys = {
+        "s3.endpoint": endpoint,
+        "s3.region": region,
+        "s3.access-key-id": found.username,
+        "s3.secret-access-key": found.password,
+        "s3.path-style-access": "true",
+    }
+
+    def make() -> RestCatalog:
+        catalog = catalog_server.create_catalog(
+            *("--location", f"s3:/{found.path}/engines/{uuid.uuid4().hex}"),
+            *("--s3-endpoint", endpoint, "--s3-region", region, "--s3-path-style"),
+            *("--s3-access-key-id", str(found.username), "--s3-secret-access-key-env", "ENGINE_S3_SECRET"),
+            env={"ENGINE_S3_SECRET": str(found.password)},
+        )
+        return RestCatalog(catalog.uri, {**catalog.properties, **keys})
+
+    return make

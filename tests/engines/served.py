@@ -5,6 +5,7 @@ can stand in for ours (CYNOSURE_ENGINE_URI).
 """
 
 import asyncio
+import os
 import subprocess
 import sys
 import uuid
@@ -33,18 +34,17 @@ class CatalogServer:
         self.url = url
         self.data = data
 
-    def create_catalog(self, location: str | None = None, *options: str) -> RestCatalog:
-        """A new, empty catalog; below the data directory unless a location is given."""
+    def create_catalog(self, *options: str, env: Mapping[str, str] | None = None) -> RestCatalog:
+        """A new, empty catalog; its files below the data directory unless an option says otherwise."""
         name = f"c{uuid.uuid4().hex[:12]}"
-        folder = self.data / "warehouse" / name
-        command = ["catalogs", "create", name, "--location", location or folder.as_uri(), *options]
-        _run_cli(*command, "--data", str(self.data))
+        command = ["catalogs", "create", name, "--data", str(self.data), *options]
+        _run_cli(*command, env=env or {})
         return RestCatalog(f"{self.url}/api/catalog", {"warehouse": name})
 
 
 @contextmanager
-def serve(directory: Path) -> Iterator[CatalogServer]:
-    """A server over an empty data directory; gone when the block ends."""
+def serve(directory: Path, env: Mapping[str, str] | None = None) -> Iterator[CatalogServer]:
+    """A server over an empty data directory, with settings from `env`; gone when the block ends."""
     data = directory / "data"
     with Processes(directory) as processes:
         port = processes.reserve_port()
@@ -61,12 +61,18 @@ def serve(directory: Path) -> Iterator[CatalogServer]:
             str(port),
         ]
         ready = http_ready(f"{url}/health/ready")
-        asyncio.run(processes.start("catalog", argv, ready=ready, cwd=directory, timeout_s=60))
+        asyncio.run(processes.start("catalog", argv, env=env, ready=ready, cwd=directory, timeout_s=60))
         yield CatalogServer(url, data)
 
 
-def _run_cli(*arguments: str) -> None:
-    command = [sys.executable, "-m", "cynosure", *arguments]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+def _run_cli(*arguments: str, env: Mapping[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cynosure", *arguments],
+        env={**os.environ, **env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise AssertionError(f"cynosure {' '.join(arguments)}: exit {done.returncode}\n{done.stderr}")

@@ -14,10 +14,11 @@ that out:
 """
 
 import json
+import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from pyiceberg.partitioning import PartitionSpec
@@ -90,6 +91,8 @@ def properties(table, number, snapshots):
 
 def unset(table, number, snapshots):
     names = sorted(table.properties)
+    if not names:
+        return st.just([])
     return st.lists(st.sampled_from(names), min_size=1, unique=True).map(
         lambda gone: [{"action": "remove-properties", "removals": gone}]
     )
@@ -262,7 +265,6 @@ def compare(ours: dict[str, Any], theirs: dict[str, Any], updates: list[dict[str
     assert ours == theirs
 
 
-@settings(max_examples=60)
 @given(st.data(), st.sampled_from([1, 2, 3]))
 def test_updates_give_the_table_that_pyiceberg_gives(data, version):
     table = new_table(format_version=version)
@@ -320,7 +322,7 @@ def fields(draw: st.DrawFn, ids: list[int], depth: int = 0) -> list[dict[str, An
 
 @st.composite
 def schemas(draw: st.DrawFn) -> dict[str, Any]:
-    ids = draw(st.permutations(range(1, 400)))
+    ids = random.Random(draw(st.integers(0, 1000))).sample(range(1, 1000), 500)
     columns = [{"id": ids.pop(), "name": "key", "required": True, "type": "long"}, *draw(fields(ids))]
     identifiers = draw(st.sampled_from([[], [columns[0]["id"]]]))
     return {"type": "struct", "schema-id": 0, "fields": columns, "identifier-field-ids": identifiers}

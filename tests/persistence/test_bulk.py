@@ -51,9 +51,9 @@ async def test_everything_is_visible_at_once_and_sound(persistence: Persistence)
     await bulk.commit("root", "load", [TOLD])
 
     assert await names(persistence) == [encode_key(f"{number:06d}") for number in range(3_000)]
-    state = (await persistence.committer(MAIN).read()).state
-    assert [each.operation for each in state.commit.record.requests] == ["load"]
-    report = await check_reference(persistence.store(MAIN.realm, MAIN.catalog), MAIN, TYPES)
+    base = await persistence.committer(MAIN).read()
+    assert [each.operation for each in base.state.commit.record.requests] == ["load"]
+    report = await check_reference(base.state.store, base.ref)
     assert not report.problems
 
 

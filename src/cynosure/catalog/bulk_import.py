@@ -30,7 +30,7 @@ from cynosure.catalog.names import (
     table_key,
 )
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.common.errors import BadInput
+from cynosure.common.errors import BadInput, CynosureError
 from cynosure.common.progress import Progress, Report, ignore_progress
 from cynosure.persistence.bulk import BulkCommit, begin_bulk
 from cynosure.persistence.commit import Change
@@ -43,7 +43,7 @@ from cynosure.persistence.store import NewObject
 from cynosure.storage.location import Location
 
 _BATCH = 1_000
-_REPORT_EVERY = 50_000
+_REPORT_EVERY = 10_000
 _REMEMBERED_NAMESPACES = 50_000
 
 
@@ -71,18 +71,26 @@ async def import_tables(
         load = await begin_load(catalog, Path(folder), report)
         now_us = catalog.shared.persistence.clock.now_us()
         for listed in tables:
-            entity_id = load.next_id()
-            check_allowed(catalog, listed.metadata_location, field="metadata-location")
-            location = check_allowed(catalog, listed.location or _table_location(listed), field="location")
-            pointer = TablePointer(
-                id=entity_id,
-                created_us=now_us,
-                metadata_location=listed.metadata_location,
-                location=location.text,
-            )
-            # The first state has the stable id as its own, as that of a namespace has.
-            await load.add(listed.table, entity_id, location, [NewObject(POINTER, entity_id, pointer)])
+            try:
+                await _add_pointer(catalog, load, listed, now_us)
+            except CynosureError as error:
+                error.details.setdefault("table", str(listed.table))
+                raise
         return await load.commit(caller)
+
+
+async def _add_pointer(catalog: OpenCatalog, load: "CatalogLoad", listed: ListedTable, now_us: int) -> None:
+    entity_id = load.next_id()
+    check_allowed(catalog, listed.metadata_location, field="metadata-location")
+    location = check_allowed(catalog, listed.location or _table_location(listed), field="location")
+    pointer = TablePointer(
+        id=entity_id,
+        created_us=now_us,
+        metadata_location=listed.metadata_location,
+        location=location.text,
+    )
+    # The first state has the stable id as its own, as that of a namespace has.
+    await load.add(listed.table, entity_id, location, [NewObject(POINTER, entity_id, pointer)])
 
 
 def _table_location(listed: ListedTable) -> str:

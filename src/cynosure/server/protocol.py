@@ -1,9 +1,10 @@
 """uvicorn's HTTP protocol with what it lacks: bounds on a request's head, and the peer's certificate.
 
 uvicorn reads heads of any length for any time, and does not hand the peer's certificate on. Here a head
-is bounded in bytes and seconds, and ASGI's `tls` extension is in the scope.
+is bounded in bytes and seconds, and ASGI's `tls` extension is in the scope. uvicorn also sets a timer after
+each answer and cancels it with the next request; here a connection has one that looks when it was last used.
 
-A maintainer must not break: a head that arrives whole, as nearly all do, costs no timer.
+A maintainer must not break: a request on a connection in use, whose head arrives whole, costs no timer.
 """
 
 import asyncio
@@ -38,6 +39,8 @@ class GuardedProtocol(HttpToolsProtocol):
     _is_in_head = True
     _head_bytes = 0
     _head_timer: asyncio.TimerHandle | None = None
+    _idle_timer: asyncio.TimerHandle | None = None
+    _idle_since_s = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Remember what the TLS handshake, which is over by now, found out about the peer."""
@@ -48,8 +51,10 @@ class GuardedProtocol(HttpToolsProtocol):
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the timer with the connection."""
+        """Forget the timers with the connection."""
         self._stop_timer()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -73,8 +78,35 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """The head is whole."""
         self._is_in_head = False
-        self._stop_timer()
+        if self._head_timer is not None:
+            self._stop_timer()
         super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        """As uvicorn's, but for the timer: begin a request that came early, or wait for the next."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+            return
+        self._idle_since_s = self.loop.time()
+        if self._idle_timer is None:
+            self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection that nobody used for long enough; else look again when it may be."""
+        self._idle_timer = None
+        if self.transport.is_closing() or not self.cycle.response_complete:
+            return  # The end of the answer sets the timer anew.
+        left_s = self._idle_since_s + self.timeout_keep_alive - self.loop.time()
+        if left_s > 0:
+            self._idle_timer = self.loop.call_later(left_s, self.timeout_keep_alive_handler)
+        elif self._head_timer is None:
+            # Otherwise the next head has begun, and its own time limit runs.
+            self.transport.close()
 
     def _refuse_head(self) -> None:
         cycle: Any = self.cycle  # `None` before the first request, whatever its declared type says

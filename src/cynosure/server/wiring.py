@@ -19,12 +19,14 @@ from cynosure.api.operator import OperatorCommands, operator_routes
 from cynosure.api.router import Route
 from cynosure.catalog.background import Background
 from cynosure.catalog.directory import Directory
+from cynosure.catalog.maintenance import catalog_tasks
 from cynosure.catalog.managed.recent import RecentTables
 from cynosure.catalog.opened import Shared
 from cynosure.catalog.single_flight import SingleFlight
 from cynosure.common.clock import Clock
 from cynosure.common.key_file import open_keyring
 from cynosure.persistence.lifecycle import Persistence, open_persistence
+from cynosure.persistence.tasks import TaskLoop
 from cynosure.server.catalog_commands import catalog_commands
 from cynosure.server.catalog_storage import file_roots
 from cynosure.server.data_dir import prepare_data_dir
@@ -33,6 +35,7 @@ from cynosure.server.operator_commands import Running, service_commands
 from cynosure.server.settings import Settings
 from cynosure.server.store_commands import store_commands
 from cynosure.server.store_process import open_serving_store, refuse_missing_file
+from cynosure.server.table_commands import table_commands
 from cynosure.storage.open_fileio import FileIOs
 
 
@@ -90,14 +93,20 @@ async def open_ground(
 
         commands.register_all(store_commands(open_anew))
         commands.register_all(catalog_commands(open_catalogs_anew, settings))
+        commands.register_all(table_commands(open_catalogs_anew))
         yield Ground(readiness, commands)
         return
     async with (
         open_serving_store(settings, clock, readiness) as persistence,
         open_directory(settings, persistence) as directory,
+        # Innermost: its tasks use the directory, and end before it does.
+        TaskLoop(clock, persistence.rng) as tasks,
     ):
+        for task in catalog_tasks(directory):
+            tasks.register(persistence.tasks, task)
         commands.register_all(store_commands(lambda _: nullcontext(persistence)))
         commands.register_all(catalog_commands(lambda _: nullcontext(directory), settings))
+        commands.register_all(table_commands(lambda _: nullcontext(directory)))
         yield Ground(readiness, commands, directory)
 
 

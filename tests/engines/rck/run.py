@@ -25,9 +25,8 @@ from pathlib import Path
 
 from tests.engines.java import ToolFailed
 from tests.engines.rck.kit import KitResult, run_kit
-from tests.engines.served import RestCatalog, serve
-
-OUR_SWITCHES = {"rck.requires-namespace-create": "true"}
+from tests.engines.rck.target import serve_for_kit
+from tests.engines.served import RestCatalog
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -70,9 +69,8 @@ def _target(uris: Sequence[str], properties: dict[str, str]) -> Iterator[RestCat
     if uris:
         yield RestCatalog(uris[0], properties)
         return
-    with tempfile.TemporaryDirectory() as folder, serve(Path(folder)) as server:
-        catalog = server.create_catalog()
-        yield RestCatalog(catalog.uri, {**catalog.properties, **OUR_SWITCHES, **properties})
+    with tempfile.TemporaryDirectory() as folder, serve_for_kit(Path(folder)) as catalog:
+        yield RestCatalog(catalog.uri, {**catalog.properties, **properties})
 
 
 def _print_result(result: KitResult, *, with_trace: bool) -> None:

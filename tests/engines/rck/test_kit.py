@@ -4,14 +4,12 @@ A maintainer must not break: a test of the kit that is not enabled is named here
 fails by design fails for that reason.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.engines.rck.kit import KitResult, run_kit
-from tests.engines.rck.run import OUR_SWITCHES
-from tests.engines.served import RestCatalog
+from tests.engines.rck.target import serve_for_kit
 
 pytestmark = pytest.mark.timeout(170)
 
@@ -63,10 +61,10 @@ class FailedByDesign(Exception):
 
 
 @pytest.fixture(scope="session")
-def results(make_catalog: Callable[[], RestCatalog]) -> Results:
-    catalog = make_catalog()
-    lines = run_kit(catalog.uri, {**OUR_SWITCHES, **catalog.properties}, is_strict=True)
-    return {(mode, result.name): result for result in lines for mode in result.modes}
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    with serve_for_kit(tmp_path_factory.mktemp("rck")) as catalog:
+        lines = run_kit(catalog.uri, catalog.properties, is_strict=True)
+        return {(mode, result.name): result for result in lines for mode in result.modes}
 
 
 def list_params() -> list[object]:

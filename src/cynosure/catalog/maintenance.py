@@ -1,0 +1,56 @@
+"""What one instance of all servers does for all catalogs from time to time.
+
+Must not break: one catalog's trouble, such as a storage that does not answer, is logged and does not keep the
+others waiting.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from cynosure.catalog.caller import Caller
+from cynosure.catalog.directory import Directory
+from cynosure.catalog.files.sweep import sweep_strays
+from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.operations.forget_dropped import forget_dropped
+from cynosure.catalog.operations.list_catalogs import list_catalogs
+from cynosure.common.errors import CynosureError
+from cynosure.common.telemetry.logs import WARNING, Log
+from cynosure.persistence.references import REALMS
+from cynosure.persistence.scopes import list_realms
+from cynosure.persistence.tasks import Task, TaskRun
+
+SYSTEM = "system"
+"""Principal of what the server does by itself."""
+
+_log = Log(__name__)
+Work = Callable[[OpenCatalog, Caller], Awaitable[int]]
+
+
+def catalog_tasks(directory: Directory) -> list[Task]:
+    """Tasks for the background loop of a server."""
+    gc = directory.shared.persistence.settings.gc
+    grace_s, interval_s = gc.grace.total_seconds(), gc.interval.total_seconds()
+    return [
+        _for_every_catalog(directory, "catalog.forget-dropped", forget_dropped, every_s=grace_s),
+        _for_every_catalog(directory, "catalog.sweep-metadata", _sweep, every_s=interval_s),
+    ]
+
+
+async def _sweep(catalog: OpenCatalog, caller: Caller) -> int:
+    return (await sweep_strays(catalog)).strays
+
+
+def _for_every_catalog(directory: Directory, name: str, work: Work, *, every_s: float) -> Task:
+    async def run(task_run: TaskRun) -> str:
+        done = failed = 0
+        for realm in await list_realms(directory.shared.persistence.committer(REALMS)):
+            caller = Caller(SYSTEM, realm)
+            for entity in await list_catalogs(directory, caller):
+                task_run.check()
+                try:
+                    done += await work(await directory.open(realm, entity.name), caller)
+                except CynosureError as error:
+                    failed += 1
+                    _log.event(f"{name}.failed", level=WARNING, catalog=entity.name, error=error)
+        return f"{done} done, {failed} catalogs failed"
+
+    return Task(name=name, every_s=every_s, run=run, first_after_s=every_s)
