@@ -1,7 +1,7 @@
 """Run a suite: interleaved rounds of its candidates, medians per operation.
 
     ./dev bench                         list the suites
-    ./dev bench NAME [--rounds N] [--only CANDIDATE] [--set NAME=VALUE] [--save]
+    ./dev bench NAME [--rounds N] [--only CANDIDATE] [--set NAME=VALUE] [--target NAME=URL] [--save]
 
 A maintainer must not break: candidates run in interleaved rounds and never one after the other; and only
 at least five measured rounds may be saved.
@@ -113,6 +113,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="an option of the suite"
     )
+    parser.add_argument(
+        "--target",
+        action="append",
+        default=[],
+        metavar="NAME=URL",
+        help="a server beside ours; may be repeated",
+    )
     parser.add_argument("--save", action="store_true", help="store the result in benchmarks/results")
     asked = parser.parse_args(arguments)
 
@@ -128,7 +135,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"no suite {asked.suite!r}; there are: {', '.join(suites)}")
     if asked.save and asked.rounds < LEAST_ROUNDS_TO_SAVE:
         parser.error(f"--save needs at least {LEAST_ROUNDS_TO_SAVE} rounds")
-    options = Options(dict(pair.split("=", 1) for pair in asked.set))
+    given = dict(pair.split("=", 1) for pair in asked.set)
+    if asked.target:
+        given["targets"] = ",".join(asked.target)
+    options = Options(given)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         result = runner.run(
             run_suite(asked.suite, options, rounds=asked.rounds, warmups=asked.warmups, only=asked.only)

@@ -2,7 +2,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.catalog.tables import change, decoded, make, properties
 
 from cynosure.catalog.bulk_import import Imported, ListedTable, import_tables
 from cynosure.catalog.directory import Directory
@@ -20,6 +19,7 @@ from cynosure.common.progress import Progress
 from cynosure.persistence.history.check import check_reference
 from cynosure.storage.location import Location
 from cynosure.testing.small_catalog import ROOT, make_catalog
+from tests.catalog.tables import change, decoded, make, properties
 
 pytestmark = pytest.mark.anyio
 

@@ -2,13 +2,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.catalog.tables import change, decoded, make, properties, snapshot
 
 from cynosure.catalog.feed.read import read_changes
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.create_namespace import create_namespace
 from cynosure.testing.harness.clock import ManualClock
 from cynosure.testing.small_catalog import ROOT, make_catalog, open_directory_in
+from tests.catalog.tables import change, decoded, make, properties, snapshot
 
 pytestmark = pytest.mark.anyio
 

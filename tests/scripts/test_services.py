@@ -1,4 +1,4 @@
-"""The services script, on a PostgreSQL of its own."""
+"""The services script, on services of its own."""
 
 import asyncio
 import os
@@ -10,9 +10,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import asyncpg
+import obstore
+import psutil
 import pytest
+from obstore.store import S3Store
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "services"
 
@@ -33,15 +37,25 @@ class Services:
 
     @property
     def url(self) -> str:
-        code, output = self.run("env", "postgres")
+        return self.variable("postgres", "CYNOSURE_TEST_POSTGRES")
+
+    @property
+    def s3_url(self) -> str:
+        return self.variable("s3", "CYNOSURE_TEST_S3")
+
+    def variable(self, service: str, expected: str) -> str:
+        code, output = self.run("env", service)
         assert code == 0, output
         name, _, value = output.strip().partition("=")
-        assert name == "CYNOSURE_TEST_POSTGRES"
+        assert name == expected
         return value
 
     def server_pid(self) -> int:
         (pid_file,) = self.home.glob("postgres-*/data/postmaster.pid")
         return int(pid_file.read_text().split()[0])
+
+    def s3_pid(self) -> int:
+        return int((self.home / "s3" / "pid").read_text())
 
     def query(self, statement: str, url: str = "") -> str:
         async def ask() -> str:
@@ -77,9 +91,9 @@ def running(services: Services) -> Services:
 
 
 def test_starting_what_runs_changes_nothing(running: Services):
-    pid, url = running.server_pid(), running.url
+    before = (running.server_pid(), running.url, running.s3_pid(), running.s3_url)
     assert running.run("start")[0] == 0
-    assert (running.server_pid(), running.url) == (pid, url)
+    assert (running.server_pid(), running.url, running.s3_pid(), running.s3_url) == before
 
 
 def test_it_is_durable_and_listens_on_loopback_only(running: Services):
@@ -110,24 +124,24 @@ def test_a_crashed_server_is_started_again_with_its_data_on_its_port(running: Se
     url = running.url
     os.kill(running.server_pid(), signal.SIGKILL)
 
-    assert running.run("start")[0] == 0
+    assert running.run("start", "postgres")[0] == 0
 
     assert running.query("SELECT v FROM kept", url) == "7"
 
 
 def test_a_stopped_server_is_reported_and_starts_again(running: Services):
-    code, output = running.run("stop")
+    code, output = running.run("stop", "postgres")
     assert (code, output.startswith("postgres: stopped")) == (0, True)
     assert running.run("status")[0] == 1
-    assert running.run("start")[0] == 0
+    assert running.run("start", "postgres")[0] == 0
     assert running.run("status")[0] == 0
 
 
 def test_a_port_taken_meanwhile_is_replaced(running: Services):
-    running.run("stop")
+    running.run("stop", "postgres")
     old = int(running.url.rpartition(":")[2].split("/")[0])
     with socket.create_server(("127.0.0.1", old)):
-        assert running.run("start")[0] == 0
+        assert running.run("start", "postgres")[0] == 0
         assert running.query("SELECT 1") == "1"
 
 
@@ -136,3 +150,64 @@ def test_an_unknown_service_is_named(running: Services):
     assert code == 1
     assert "unknown service: oracle" in output
     assert "postgres" in output
+
+
+# --- S3 -----------------------------------------------------------------------------------------------
+
+
+def bucket(url: str, **changes: str) -> S3Store:
+    parts = urlsplit(url)
+    keys = {"access_key_id": parts.username, "secret_access_key": parts.password} | changes
+    return S3Store(
+        parts.path.strip("/"),
+        endpoint=f"{parts.scheme}://{parts.hostname}:{parts.port}",
+        region="us-east-1",
+        client_options={"allow_http": True},
+        **keys,
+    )
+
+
+@pytest.fixture
+def s3(services: Services) -> Services:
+    code, output = services.run("start", "s3")
+    assert code == 0, output
+    return services
+
+
+def test_s3_takes_and_gives_objects_and_refuses_wrong_keys(s3: Services):
+    obstore.put(bucket(s3.s3_url), "a/b", b"x")
+
+    assert obstore.get(bucket(s3.s3_url), "a/b").bytes() == b"x"
+    for wrong in ({"access_key_id": "ELSE"}, {"secret_access_key": "else"}):
+        with pytest.raises(obstore.exceptions.PermissionDeniedError):
+            obstore.get(bucket(s3.s3_url, **wrong), "a/b")
+
+
+def test_s3_listens_on_loopback_only_and_not_on_our_ports(s3: Services):
+    heard = [
+        one.laddr for one in psutil.Process(s3.s3_pid()).net_connections("tcp") if one.status == "LISTEN"
+    ]
+
+    assert len(heard) == 8
+    assert {address.ip for address in heard} == {"127.0.0.1"}
+    assert all(20_000 <= address.port < 30_000 for address in heard)
+
+
+def test_the_keys_of_s3_are_readable_by_their_owner_only(s3: Services):
+    for name in ("settings.json", "identities.json"):
+        assert (s3.home / "s3" / name).stat().st_mode & 0o777 == 0o600
+    assert (s3.home / "s3").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_killed_s3_server_is_noticed_and_started_again_with_its_address(s3: Services):
+    url, pid = s3.s3_url, s3.s3_pid()
+    os.kill(pid, signal.SIGKILL)
+    psutil.wait_procs([process for process in psutil.process_iter() if process.pid == pid], timeout=30)
+
+    code, output = s3.run("status", "s3")
+    assert (code, "s3: stopped" in output) == (1, True)
+    assert s3.run("start", "s3")[0] == 0
+
+    assert s3.s3_url == url
+    assert s3.s3_pid() != pid
+    obstore.put(bucket(url), "again", b"x")

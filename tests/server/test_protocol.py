@@ -24,15 +24,28 @@ class Hasty(GuardedProtocol):
     head_timeout_s = 0.05
 
 
+class Impatient(GuardedProtocol):
+    """Closes a connection that rests for so long."""
+
+    idle_s = 0.1
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self.timeout_keep_alive = self.idle_s  # type: ignore[assignment]
+
+
+GET = b"GET /t/a HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
 async def echo(request: Request) -> Response:
     return Response.json(request.params["name"])
 
 
 @asynccontextmanager
 async def connection(
-    protocol: type[GuardedProtocol] = GuardedProtocol,
+    protocol: type[GuardedProtocol] = GuardedProtocol, *routes: Route
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    routes = [Route("GET", "/t/{name}", echo, operation_id="echo")]
+    routes = (Route("GET", "/t/{name}", echo, operation_id="echo"), *routes)
     service = make_service(routes, title="t", version="1", clock=SystemClock(), rng=random.Random(1))
     listener = listen_tcp("127.0.0.1", 0)
     config = uvicorn.Config(service.app, http=protocol, lifespan="off", log_config=None)  # type: ignore[arg-type]
@@ -106,3 +119,49 @@ async def test_an_absolute_path_is_found_like_any_other() -> None:
         writer.write(b"GET http://x/t/a%2Fb HTTP/1.0\r\n\r\n")
 
         assert (await reader.read()).endswith(b'"a/b"')
+
+
+async def test_a_connection_that_nobody_uses_is_closed() -> None:
+    async with connection(Impatient) as (reader, writer):
+        writer.write(GET)
+        assert b"200 OK" in await reader.readuntil(b'"a"')
+
+        assert await reader.read() == b""
+
+
+async def test_a_connection_in_use_is_not_closed_however_long_ago_it_began() -> None:
+    async with connection(Impatient) as (reader, writer):
+        until_s = asyncio.get_running_loop().time() + 3 * Impatient.idle_s
+        while asyncio.get_running_loop().time() < until_s:
+            writer.write(GET)
+            assert b"200 OK" in await reader.readuntil(b'"a"')
+            await asyncio.sleep(Impatient.idle_s / 20)
+
+
+async def test_a_connection_is_not_closed_while_it_waits_for_an_answer() -> None:
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def think(request: Request) -> Response:
+        asked.set()
+        await may_answer.wait()
+        return Response.json("thought")
+
+    async with connection(Impatient, Route("GET", "/think", think, operation_id="think")) as (reader, writer):
+        writer.write(GET)
+        await reader.readuntil(b'"a"')
+        writer.write(b"GET /think HTTP/1.1\r\nhost: x\r\n\r\n")
+        await asked.wait()
+        await asyncio.sleep(2 * Impatient.idle_s)
+        may_answer.set()
+
+        assert b"200 OK" in await reader.readuntil(b'"thought"')
+        assert await reader.read() == b"", "it rests again"
+
+
+async def test_requests_that_come_together_are_answered_in_their_order() -> None:
+    async with connection(Impatient) as (reader, writer):
+        writer.write(GET + GET.replace(b"/t/a", b"/t/b") + GET.replace(b"/t/a", b"/t/c"))
+
+        for name in (b'"a"', b'"b"', b'"c"'):
+            assert b"200 OK" in await reader.readuntil(name)
+        assert await reader.read() == b""

@@ -14,6 +14,7 @@ from cynosure.catalog import errors as catalog
 from cynosure.client.errors import RequestRefused, ServerFailed
 from cynosure.common import errors as tree
 from cynosure.iceberg import errors as iceberg
+from cynosure.storage.errors import FileMissing, StorageRefused, StorageUnavailable
 
 
 class MethodNotAllowed(tree.CynosureError):
@@ -71,6 +72,8 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     catalog.NoSuchNamespace: Answer(404, "NoSuchNamespaceException"),
     catalog.NoSuchTable: Answer(404, "NoSuchTableException"),
     catalog.NoSuchView: Answer(404, "NoSuchViewException"),
+    catalog.NoSuchDropped: Answer(404, "NotFoundException"),
+    catalog.RenameTargetTaken: Answer(409, "AlreadyExistsException"),
     catalog.CatalogExists: Answer(409, "AlreadyExistsException"),
     catalog.NamespaceExists: Answer(409, "AlreadyExistsException"),
     catalog.TableExists: Answer(409, "AlreadyExistsException"),
@@ -82,10 +85,14 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     catalog.LocationRefused: Answer(403, "ForbiddenException"),
     catalog.Unprocessable: Answer(422, "UnprocessableEntityException"),
     catalog.InvalidName: Answer(400, "BadRequestException"),
-    iceberg.InvalidMetadata: Answer(400, "ValidationException"),
+    iceberg.InvalidMetadata: Answer(400, "IllegalArgumentException"),
+    iceberg.DuplicateDialect: Answer(400, "IllegalArgumentException"),
     iceberg.InvalidUpdate: Answer(400, "ValidationException"),
     iceberg.RequirementFailed: Answer(409, "CommitFailedException"),
     iceberg.StaleSnapshot: Answer(409, "CommitFailedException"),
+    FileMissing: Answer(404, "NotFoundException"),
+    StorageUnavailable: Answer(503, "ServiceUnavailableException", retry_after_s=2),
+    StorageRefused: Answer(403, "ForbiddenException"),
     MethodNotAllowed: Answer(405, "MethodNotAllowedException"),
     UnsupportedMediaType: Answer(415, "UnsupportedMediaTypeException"),
     SlowRequest: Answer(408, "RequestTimeoutException"),

@@ -98,6 +98,21 @@ class ViewExists(_Named, AlreadyExists):
         super().__init__(text, name=name)
 
 
+class RenameTargetTaken(AlreadyExists):
+    """A table or view has the name that another is to get."""
+
+    def __init__(self, source: str, destination: str, *, is_view: bool) -> None:
+        super().__init__(
+            "The new name is taken", source=source, destination=destination, taken_by_view=is_view
+        )
+
+    def __str__(self) -> str:
+        kind = "View" if self.details["taken_by_view"] else "Table"
+        return (
+            f"Cannot rename {self.details['source']} to {self.details['destination']}. {kind} already exists"
+        )
+
+
 class NotEmpty(CynosureError):
     """What still holds something is not dropped."""
 

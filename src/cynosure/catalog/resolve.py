@@ -82,3 +82,10 @@ async def require_free_name(view: View, name: Identifier, *, for_view: bool) -> 
         raise TableExists(str(name), is_wanted_by_view=for_view)
     if await view.find("names", view_key(name)) is not None:
         raise ViewExists(str(name), is_wanted_by_table=not for_view)
+
+
+async def require_free_target(view: View, source: Identifier, destination: Identifier) -> None:
+    """Refuse to rename onto a name that a table or view has."""
+    is_table = await view.find("names", table_key(destination)) is not None
+    if is_table or await view.find("names", view_key(destination)) is not None:
+        raise RenameTargetTaken(str(source), str(destination), is_view=not is_table)

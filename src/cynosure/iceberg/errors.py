@@ -2,6 +2,7 @@
 
 BadInput
 ├── InvalidMetadata       a metadata document that is not a valid table or view
+│   └── DuplicateDialect  a view version with two queries for one dialect
 └── InvalidUpdate         an update that cannot be applied to this table
 Conflict
 ├── RequirementFailed     the table is not what the client said it must be
@@ -18,6 +19,21 @@ from cynosure.common.errors import BadInput, Conflict
 
 class InvalidMetadata(BadInput):
     """A metadata document that is not valid Iceberg. `field` is its path in the document."""
+
+
+class DuplicateDialect(InvalidMetadata):
+    """A view version with two queries for one dialect; told in the words that clients expect."""
+
+    def __init__(self, dialect: str, *, field: str) -> None:
+        super().__init__(
+            "Invalid view version: Cannot add multiple queries for dialect",
+            field=field,
+            fix="Send one query for each dialect.",
+            dialect=dialect,
+        )
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.details['dialect']}"
 
 
 class InvalidUpdate(BadInput):

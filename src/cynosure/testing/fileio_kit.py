@@ -134,7 +134,7 @@ class FileIOKit:
     ) -> None:
         await fileio.write(base.child("file"), b"first")
 
-        for data in (b"other", b"longer than the first", b"", b"firs"):
+        for data in (b"other", b"longer than the first", b"", b"firstborn"):
             with pytest.raises(AlreadyExists):
                 await other.write(base.child("file"), data)
 

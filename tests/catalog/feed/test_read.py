@@ -1,8 +1,9 @@
+"""The change feed tells every change once, in order (I31)."""
+
 import asyncio
 from pathlib import Path
 
 import pytest
-from tests.catalog.tables import T, change, make, properties, updates
 
 from cynosure.catalog.feed.read import FeedChange, read_changes
 from cynosure.catalog.names import Identifier
@@ -14,6 +15,7 @@ from cynosure.catalog.operations.rename_table import rename_table
 from cynosure.common.errors import BadInput
 from cynosure.persistence.history.chain import Chain
 from cynosure.testing.small_catalog import ROOT, directory_on, make_catalog
+from tests.catalog.tables import T, change, make, properties, updates
 
 pytestmark = pytest.mark.anyio
 

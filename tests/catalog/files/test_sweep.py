@@ -1,8 +1,9 @@
+"""Stray metadata files go, all others stay (I29)."""
+
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.catalog.tables import T, change, decoded, make, properties
 
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.files.export import name_file, parse_file_name
@@ -10,6 +11,7 @@ from cynosure.catalog.files.sweep import sweep_strays
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.drop_table import drop_table
 from cynosure.testing.small_catalog import ROOT, make_catalog
+from tests.catalog.tables import T, change, decoded, make, properties
 
 pytestmark = pytest.mark.anyio
 

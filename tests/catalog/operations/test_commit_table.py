@@ -1,4 +1,4 @@
-"""Commits to one table: requirements, versions, metadata files."""
+"""Commits to one table: requirements, versions, metadata files (I25, I26, I27)."""
 
 import asyncio
 import gzip
@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.catalog.tables import T, change, decoded, make, properties, snapshot
 
 from cynosure.catalog.errors import LocationRefused, NoSuchTable
 from cynosure.catalog.names import Identifier
@@ -15,6 +14,7 @@ from cynosure.catalog.operations.load_table import load_table
 from cynosure.common.errors import BadInput
 from cynosure.iceberg.errors import RequirementFailed
 from cynosure.testing.small_catalog import ROOT
+from tests.catalog.tables import T, change, decoded, make, properties, snapshot
 
 pytestmark = pytest.mark.anyio
 
@@ -178,3 +178,27 @@ async def test_a_table_whose_file_vanished_still_loads_and_takes_commits(catalog
 
     assert (await load_table(catalog, ROOT, T)).metadata == created.metadata
     assert decoded(await change(catalog, properties(k="v")))["properties"]["k"] == "v"
+
+
+async def test_fields_that_nobody_knows_come_back_after_commits_and_from_the_store(catalog: OpenCatalog):
+    """I28."""
+    await make(catalog)
+    add, set_ref = snapshot(1)
+    add["snapshot"]["x-future"] = {"deep": [1, {"deeper": None}]}
+    set_ref["x-note"] = "not part of the metadata"
+    schema = {
+        "type": "struct",
+        "schema-id": 1,
+        "x-future": True,
+        "fields": [{"id": 1, "name": "id", "required": True, "type": "long", "x-future": "é"}],
+    }
+    await change(catalog, {"action": "add-schema", "schema": schema, "last-column-id": 2}, add, set_ref)
+    for number in range(2, 40):
+        await change(catalog, *snapshot(number, parent=number - 1))
+    catalog.shared.tables.clear()
+
+    metadata = decoded(await load_table(catalog, ROOT, T))
+
+    assert metadata["snapshots"][0]["x-future"] == {"deep": [1, {"deeper": None}]}
+    assert metadata["schemas"][1]["x-future"] is True
+    assert metadata["schemas"][1]["fields"][0]["x-future"] == "é"

@@ -1,6 +1,6 @@
+"""Several tables in one commit, all or none (I26)."""
+
 import pytest
-from tests.catalog.operations.test_create_table import creation
-from tests.catalog.tables import T, change, decoded, make, properties, requirements, updates
 
 from cynosure.catalog.errors import NoSuchTable
 from cynosure.catalog.names import Identifier
@@ -11,6 +11,8 @@ from cynosure.catalog.operations.load_table import load_table
 from cynosure.common.errors import BadInput
 from cynosure.iceberg.errors import RequirementFailed
 from cynosure.testing.small_catalog import ROOT
+from tests.catalog.operations.test_create_table import creation
+from tests.catalog.tables import T, change, decoded, make, properties, requirements, updates
 
 pytestmark = pytest.mark.anyio
 

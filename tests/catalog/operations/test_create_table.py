@@ -1,8 +1,9 @@
+"""Creating tables, staged or not, and where they go (I27)."""
+
 import asyncio
 from pathlib import Path
 
 import pytest
-from tests.catalog.tables import T, decoded, make, requirements, updates
 
 from cynosure.catalog.errors import LocationRefused, NoSuchNamespace, NoSuchTable, TableExists
 from cynosure.catalog.names import Identifier
@@ -12,6 +13,7 @@ from cynosure.catalog.operations.load_table import load_table, table_exists
 from cynosure.catalog.operations.rename_table import rename_table
 from cynosure.iceberg.errors import InvalidMetadata, RequirementFailed
 from cynosure.testing.small_catalog import ROOT
+from tests.catalog.tables import T, decoded, make, requirements, updates
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.catalog.tables import T, change, decoded, make, properties
 
 from cynosure.catalog.errors import LocationRefused, NoSuchNamespace, NoSuchTable, TableExists
 from cynosure.catalog.locations import location_key
@@ -20,7 +19,7 @@ from cynosure.catalog.operations.load_table import load_table, table_exists
 from cynosure.catalog.operations.register_table import register_table
 from cynosure.catalog.operations.rename_table import rename_table
 from cynosure.catalog.operations.unregister_table import unregister_table
-from cynosure.common.errors import BadInput
+from cynosure.common.errors import AlreadyExists, BadInput
 from cynosure.iceberg.errors import InvalidMetadata
 from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.index import encode_id_key
@@ -28,6 +27,7 @@ from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.store import NewObject
 from cynosure.storage.location import Location
 from cynosure.testing.small_catalog import ROOT
+from tests.catalog.tables import T, change, decoded, make, properties
 
 pytestmark = pytest.mark.anyio
 
@@ -136,9 +136,9 @@ async def test_a_rename_keeps_everything_but_the_name(catalog: OpenCatalog):
 async def test_a_rename_that_cannot_be_is_refused(catalog: OpenCatalog):
     await make(catalog)
     await make(catalog, OTHER)
-    with pytest.raises(TableExists):
+    with pytest.raises(AlreadyExists, match=r"^Cannot rename ns\.t to ns\.other\. Table already exists"):
         await rename_table(catalog, ROOT, T, OTHER)
-    with pytest.raises(TableExists):
+    with pytest.raises(AlreadyExists):
         await rename_table(catalog, ROOT, T, T)
     with pytest.raises(NoSuchNamespace):
         await rename_table(catalog, ROOT, T, Identifier(("nowhere",), "t"))

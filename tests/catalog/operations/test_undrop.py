@@ -1,9 +1,10 @@
+"""What was dropped comes back within its window (I30)."""
+
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.catalog.tables import T, change, decoded, make, properties
 
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.errors import LocationRefused, NoSuchDropped, NoSuchNamespace, TableExists
@@ -19,6 +20,7 @@ from cynosure.catalog.operations.restore_dropped import restore_dropped
 from cynosure.common.errors import Expired
 from cynosure.testing.harness.clock import ManualClock
 from cynosure.testing.small_catalog import ROOT, make_catalog, open_directory_in
+from tests.catalog.tables import T, change, decoded, make, properties
 
 pytestmark = pytest.mark.anyio
 

@@ -20,14 +20,14 @@ class Limits:
         self, app: App, clock: Clock, *, max_body_bytes: int, body_timeout_s: float, request_timeout_s: float
     ) -> None:
         self._app = app
-        self._clock = clock
+        self._monotonic_s = clock.monotonic_s
         self._max_body_bytes = max_body_bytes
         self._body_timeout_s = body_timeout_s
         self._request_timeout_s = request_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application within the limits."""
-        scope[asgi.DEADLINE_S] = self._clock.monotonic_s() + self._request_timeout_s
+        scope[asgi.DEADLINE_S] = self._monotonic_s() + self._request_timeout_s
         headers = asgi.headers_of(scope)
         # Without either header HTTP has no body, so there is nothing to limit.
         if b"content-length" in headers:

@@ -4,7 +4,7 @@ from cynosure.catalog.caller import Caller
 from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.drop_table import load_identity
-from cynosure.catalog.resolve import require_free_name, require_namespace, require_open, require_table_ref
+from cynosure.catalog.resolve import require_free_target, require_namespace, require_open, require_table_ref
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
 from cynosure.persistence.index import encode_id_key
@@ -19,7 +19,7 @@ async def rename_table(
         await require_open(view)
         ref = await require_table_ref(view, source)
         await require_namespace(view, destination.namespace)
-        await require_free_name(view, destination, for_view=False)
+        await require_free_target(view, source, destination)
         entity_id, _ = await load_identity(view, ref)
         old, new, value = table_key(source), table_key(destination), ref.pack()
         changes: dict[str, dict[bytes, bytes | None]] = {

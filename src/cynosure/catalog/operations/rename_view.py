@@ -4,7 +4,7 @@ from cynosure.catalog.caller import Caller
 from cynosure.catalog.managed.view_state import VIEW
 from cynosure.catalog.names import Identifier, view_key
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.resolve import require_free_name, require_namespace, require_open, require_view_ref
+from cynosure.catalog.resolve import require_free_target, require_namespace, require_open, require_view_ref
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
 from cynosure.persistence.index import encode_id_key
@@ -19,7 +19,7 @@ async def rename_view(
         await require_open(view)
         ref = await require_view_ref(view, source)
         await require_namespace(view, destination.namespace)
-        await require_free_name(view, destination, for_view=True)
+        await require_free_target(view, source, destination)
         (state,) = await view.load_many(VIEW, [ref.id])
         old, new, value = view_key(source), view_key(destination), ref.pack()
         changes: dict[str, dict[bytes, bytes | None]] = {

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from cynosure.iceberg.document import Document, Int32, Int64, compact_json, decode_json
-from cynosure.iceberg.errors import InvalidMetadata
+from cynosure.iceberg.errors import DuplicateDialect, InvalidMetadata
 
 LAST_ADDED: Final = -1
 """In place of an id: the schema or version that the same commit added last."""
@@ -98,12 +98,7 @@ def _check_representations(version: ViewVersion, field: str) -> None:
                 )
         dialect = (one.dialect or "").lower()
         if dialect in seen:
-            raise InvalidMetadata(
-                "A view version has one query for each dialect",
-                field=f"{field}.representations[{at}].dialect",
-                fix="Remove all but one; letter case does not tell dialects apart.",
-                dialect=dialect,
-            )
+            raise DuplicateDialect(dialect, field=f"{field}.representations[{at}].dialect")
         seen.add(dialect)
 
 

@@ -1,0 +1,100 @@
+"""Catalog servers to be measured: our own, started here, and peers that listen already.
+
+A maintainer must not break: our server runs with its default settings; only the store, the port and the data
+directory are given.
+"""
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
+
+import psutil
+from msgspec import Struct
+
+from benchmarks.http_client import Catalog, Connection
+
+_START_S = 30.0
+CATALOG = "bench"
+
+
+class Target(Struct, frozen=True):
+    """A server that is measured."""
+
+    name: str
+    catalog: Catalog
+    pid: int
+    """Of the process that listens; its children count too."""
+
+    def rss_mib(self) -> float:
+        """Resident memory of the largest of its processes."""
+        root = psutil.Process(self.pid)
+        sizes_bytes = [0]
+        for process in [root, *root.children(recursive=True)]:
+            with suppress(psutil.NoSuchProcess):
+                sizes_bytes.append(process.memory_info().rss)
+        return max(sizes_bytes) / 2**20
+
+
+@asynccontextmanager
+async def start_ours(store: str, directory: str = "") -> AsyncIterator[Target]:
+    """Our own server with an empty catalog. `store` is `memory` or `sqlite`; files go below `directory`."""
+    with TemporaryDirectory(prefix="cynosure-bench-", dir=directory or None) as data:
+        port = _free_port()
+        where = ["--data", data, *(("--store", "memory:") if store == "memory" else ())]
+        with (Path(data) / "server.log").open("wb") as log:
+            server = await _cynosure("serve", "catalog", "--port", str(port), *where, stderr=log, stdout=log)
+        try:
+            address = f"http://127.0.0.1:{port}/api/catalog"
+            await _wait_until_ready(server, port, Path(data) / "server.log")
+            # Through the server's own operator socket.
+            made = await _cynosure("catalogs", "create", CATALOG, *where, stdout=asyncio.subprocess.DEVNULL)
+            if await made.wait():
+                raise SystemExit("bench: our server refuses to create a catalog")
+            catalog = await Catalog.find(f"{address}?warehouse={CATALOG}")
+            yield Target(store, catalog, server.pid)
+        finally:
+            if server.returncode is None:
+                server.terminate()
+            await server.wait()
+
+
+async def find_peer(name: str, address: str) -> Target:
+    """A server that somebody else has started on this machine."""
+    port = urlsplit(address).port
+    listening = [
+        each.pid
+        for each in psutil.net_connections(kind="tcp")
+        if each.status == psutil.CONN_LISTEN and each.laddr.port == port and each.pid is not None
+    ]
+    if not listening:
+        raise SystemExit(f"bench: nothing listens on port {port} of this machine ({name})")
+    return Target(name, await Catalog.find(address), listening[0])
+
+
+async def _cynosure(*arguments: str, **options: object) -> asyncio.subprocess.Process:
+    program = Path(sys.executable).with_name("cynosure")
+    return await asyncio.create_subprocess_exec(str(program), *arguments, **options, env=dict(os.environ))  # type: ignore[arg-type]
+
+
+async def _wait_until_ready(server: asyncio.subprocess.Process, port: int, log: Path) -> None:
+    connection = Connection(f"http://127.0.0.1:{port}")
+    give_up_s = asyncio.get_running_loop().time() + _START_S
+    while asyncio.get_running_loop().time() < give_up_s and server.returncode is None:
+        with suppress(OSError, EOFError):
+            if (await connection.request("GET", "/health/ready")).status == 200:
+                connection.close()
+                return
+        await asyncio.sleep(0.1)
+    raise SystemExit(f"bench: our server did not start:\n{log.read_text()[-2000:]}")
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port

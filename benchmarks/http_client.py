@@ -1,0 +1,102 @@
+"""A small HTTP client: one connection, one request at a time, as little CPU as Python allows.
+
+A maintainer must not break: it reads the whole answer before the next request, as clients of a catalog do.
+"""
+
+import asyncio
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+
+class Answer(NamedTuple):
+    """Status and body."""
+
+    status: int
+    body: bytes
+
+
+class Connection:
+    """One kept-alive connection to one server; opened by the first request, and again when it was closed."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
+        self._head = (
+            f"Host: {self._host}:{self._port}\r\nAccept: application/json\r\nContent-Type: application/json\r\n"
+        ).encode()
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def request(self, method: str, path: str, body: object = None) -> Answer:
+        """Send one request; `body` is encoded as JSON."""
+        data = b"" if body is None else msgspec.json.encode(body)
+        head = b"%s %s HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n" % (
+            *(method.encode(), path.encode(), self._head),
+            len(data),
+        )
+        if self._streams is None:
+            self._streams = await asyncio.open_connection(self._host, self._port, limit=1 << 24)
+        reader, writer = self._streams
+        writer.write(head + data)
+        try:
+            return await self._read(reader, method)
+        except (OSError, EOFError):
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._streams is not None:
+            self._streams[1].close()
+            self._streams = None
+
+    async def _read(self, reader: asyncio.StreamReader, method: str) -> Answer:
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        status = int(head[9:12])
+        if method == "HEAD" or status in (204, 304):
+            return Answer(status, b"")
+        if b"\r\ntransfer-encoding: chunked" in head:
+            body = await _read_chunks(reader)
+        else:
+            length = head.partition(b"\r\ncontent-length:")[2].partition(b"\r\n")[0]
+            body = await reader.readexactly(int(length or 0))
+        if b"\r\nconnection: close" in head:
+            self.close()
+        return Answer(status, body)
+
+
+async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
+    pieces: list[bytes] = []
+    while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
+        pieces.append((await reader.readexactly(size + 2))[:-2])
+    await reader.readuntil(b"\r\n")
+    return b"".join(pieces)
+
+
+class Catalog:
+    """The paths of one catalog behind an Iceberg REST address, as `GET /v1/config` tells them."""
+
+    def __init__(self, url: str, root: str) -> None:
+        self.url = url
+        self.root = root
+        """Path of everything below the prefix."""
+
+    @classmethod
+    async def find(cls, address: str) -> "Catalog":
+        """Ask the server for its prefix. The address may end with `?warehouse=NAME`."""
+        parts = urlsplit(address)
+        path = parts.path.rstrip("/")
+        connection = Connection(address)
+        query = f"?{parts.query}" if parts.query else ""
+        answer = await connection.request("GET", f"{path}/v1/config{query}")
+        connection.close()
+        if answer.status != 200:
+            raise SystemExit(f"bench: {address} answered {answer.status} to /v1/config")
+        config = msgspec.json.decode(answer.body)
+        prefix = {**config.get("defaults", {}), **config.get("overrides", {})}.get("prefix", "")
+        return cls(f"{parts.scheme}://{parts.netloc}", f"{path}/v1/{quote(prefix)}".rstrip("/"))
+
+    def namespace(self, *levels: str) -> str:
+        """Path of a namespace."""
+        return f"{self.root}/namespaces/{'%1F'.join(map(quote, levels))}"
