@@ -233,3 +233,48 @@ async def test_many_different_paths_do_not_grow_the_memory_of_matches(client_for
         router._match("GET", b"/t/%d" % number)
 
     assert len(router._recent) <= 4096
+
+
+class Frozen(Struct, frozen=True):
+    size: int = 10
+    label: tuple[str, ...] = ()
+
+
+async def test_a_query_that_comes_again_means_the_same_and_another_one_something_else(client_for) -> None:
+    async def show(request: Request) -> Response:
+        return Response.json([request.query.size, request.query.label])
+
+    client = client_for(Route("GET", "/", show, operation_id="show", query=Frozen))
+    queries = ["", "size=2", "size=3", "size=2", "label=a&label=b", "size=2&label=a", "", "size=3"]
+
+    answers = [(await client.get(f"/?{query}")).json() for query in queries]
+
+    assert answers == [[10, []], [2, []], [3, []], [2, []], [10, ["a", "b"]], [2, ["a"]], [10, []], [3, []]]
+    for _ in range(2):
+        assert (await client.get("/?size=x")).status_code == 400
+    assert (await client.get(f"/?size=4&token={'x' * 1000}")).json() == [4, []]
+
+
+async def test_a_query_that_a_handler_could_change_is_its_own(client_for) -> None:
+    async def spoil(request: Request) -> Response:
+        request.query.page_size += 1
+        return Response.json(request.query.page_size)
+
+    client = client_for(Route("GET", "/", spoil, operation_id="spoil", query=Page))
+
+    assert [(await client.get("/?pageSize=1")).json() for _ in range(3)] == [2, 2, 2]
+
+
+async def test_many_different_queries_and_paths_are_not_all_remembered() -> None:
+    router = Router([Route("GET", "/{name}", echo, operation_id="echo", query=Frozen)])
+
+    async def ignore(message: Any) -> None:
+        return None
+
+    for number in range(5000):
+        scope = {"method": "GET", "raw_path": b"/%d" % number, "query_string": b"size=%d" % number}
+        await router(scope, ignore, ignore)  # type: ignore[arg-type]
+
+    (endpoint, _) = router._match("GET", b"/1")
+    assert len(router._recent) <= 4096
+    assert len(endpoint._recent_queries or ()) <= 256

@@ -1,10 +1,15 @@
+import asyncio
 import logging
+import random
+from typing import Any
 
 import pytest
 
 from cynosure.api.messages import Request, Response
 from cynosure.api.metrics import METRICS_ROUTE
-from cynosure.api.router import Route
+from cynosure.api.middleware.telemetry import IN_FLIGHT, REQUESTS, Telemetry
+from cynosure.api.router import Route, Router
+from cynosure.common.clock import SystemClock
 from cynosure.common.errors import NotFound
 from cynosure.common.telemetry.request_scope import current_scope
 
@@ -77,3 +82,53 @@ async def test_notable_requests_are_logged_and_cheap_reads_are_not(client_for, c
         ("missing", 404),
     ]
     assert told[0]["path"] == "/t/a"
+
+
+async def call(app: Telemetry, path: bytes) -> None:
+    async def nowhere(*_: Any) -> Any:
+        return None
+
+    scope = {"type": "http", "method": "GET", "raw_path": path, "query_string": b"", "headers": []}
+    await app(scope, nowhere, nowhere)
+
+
+async def test_what_was_counted_shows_to_other_workers_without_being_asked_for(metrics) -> None:
+    working, may_end = asyncio.Event(), asyncio.Event()
+
+    async def work(request: Request) -> Response:
+        working.set()
+        await may_end.wait()
+        return Response()
+
+    routes = [*ROUTES, Route("GET", "/work", work, operation_id="work")]
+    app = Telemetry(Router(routes), SystemClock(), random.Random(1), publish_every_s=0)
+
+    def shown() -> tuple[float, float]:
+        counted = REQUESTS.series({"operation": "work", "status": "200"})
+        return counted._value.get(), IN_FLIGHT.series({})._value.get()
+
+    request = asyncio.create_task(call(app, b"/work"))
+    await working.wait()
+    await asyncio.sleep(0)
+    during = shown()
+    may_end.set()
+    await request
+    await asyncio.sleep(0)
+
+    assert during == (0.0, 1.0)
+    assert shown() == (1.0, 0.0)
+
+
+async def test_a_request_that_is_cut_off_is_counted_as_such(client_for, metrics) -> None:
+    async def leave(request: Request) -> Response:
+        raise asyncio.CancelledError
+
+    client = client_for(METRICS_ROUTE, Route("GET", "/leave", leave, operation_id="leave"))
+    app = client._transport.app
+
+    with pytest.raises(asyncio.CancelledError):
+        await call(app, b"/leave")
+
+    text = (await client.get("/metrics")).text
+    assert 'cynosure_api_requests_total{operation="leave",status="0"} 1.0' in text
+    assert "cynosure_api_requests_in_flight 1.0" in text, "this very request"

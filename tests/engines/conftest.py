@@ -3,7 +3,7 @@
 CYNOSURE_ENGINE_URI points the tests at another REST catalog, to tell a client's behaviour from ours:
 
     CYNOSURE_ENGINE_URI="http://127.0.0.1:18181" pytest tests/engines/spark
-    CYNOSURE_ENGINE_URI="http://127.0.0.1:18182/iceberg warehouse=wh s3.access-key-id=…" pytest tests/engines/spark
+    CYNOSURE_ENGINE_URI="http://127.0.0.1:18182/iceberg warehouse=wh" pytest tests/engines/spark
 
 (The compatibility kit: ./dev rck --uri URI NAME=VALUE …)
 

@@ -1,6 +1,6 @@
 """PyIceberg against a catalog of ours: how tests open it, and the rows they write.
 
-A maintainer must not break: every listing goes through several pages (`rest-page-size`), as on a large catalog.
+A maintainer must not break: every listing takes several pages (`rest-page-size`), as on a large catalog.
 """
 
 import uuid

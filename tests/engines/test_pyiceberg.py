@@ -13,6 +13,7 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.table import Table
 from pyiceberg.table.sorting import SortDirection, SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
+from pyiceberg.types import StringType
 
 from tests.engines.pyiceberg_client import SCHEMA, connect, read, rows, unique
 from tests.engines.served import RestCatalog
@@ -140,22 +141,16 @@ def test_a_transaction_is_one_commit(catalog: Catalog, table: Table):
 
 def test_a_failed_transaction_changes_nothing(catalog: Catalog, table: Table):
     other = reload(catalog, table)
-    other.update_schema().add_column("extra", pa_type()).commit()
+    other.update_schema().add_column("extra", StringType()).commit()
 
-    with pytest.raises(CommitFailedException), table.transaction() as transaction:
-        transaction.set_properties(stage="done")
-        with transaction.update_schema() as schema:
-            schema.add_column("other", pa_type())
+    transaction = table.transaction().set_properties(stage="done")
+    transaction.update_schema().add_column("other", StringType()).commit()
+    with pytest.raises(CommitFailedException):
+        transaction.commit_transaction()
 
     loaded = reload(catalog, table)
     assert "stage" not in loaded.properties
     assert loaded.schema().column_names == ["id", "city", "at", "extra"]
-
-
-def pa_type() -> object:
-    from pyiceberg.types import StringType
-
-    return StringType()
 
 
 def test_a_table_created_in_a_transaction_appears_with_its_rows(catalog: Catalog, namespace: str):
@@ -245,9 +240,7 @@ def test_metadata_tables_and_files_agree_with_what_was_written(catalog: Catalog,
 
     assert pc.sum(loaded.inspect.files()["record_count"]).as_py() == 5
     assert loaded.inspect.snapshots()["operation"].to_pylist() == ["append"]
-    assert loaded.inspect.partitions()["record_count"].to_pylist() and loaded.metadata_location.endswith(
-        ".json"
-    )
+    assert sorted(loaded.inspect.partitions()["record_count"].to_pylist()) == [1, 2, 2]
 
 
 def test_files_written_elsewhere_are_added(catalog: Catalog, namespace: str, table: Table):

@@ -9,8 +9,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.iceberg.samples import NOW_MS, add, new_table, set_ref, snapshot, update, with_history
-from tests.iceberg.views.samples import OTHER, SCHEMA, VIEW, make_version
 
 from cynosure.common.errors import CynosureError
 from cynosure.iceberg.expressions import bind, describe, encode_expression, parse_expression, rewrite_not
@@ -29,6 +27,8 @@ from cynosure.iceberg.views import (
     parse_view,
     read_version,
 )
+from tests.iceberg.samples import NOW_MS, add, new_table, set_ref, snapshot, update, with_history
+from tests.iceberg.views.samples import OTHER, SCHEMA, VIEW, make_version
 
 SPEC = {"spec-id": 0, "fields": [{"source-id": 2, "field-id": 1000, "name": "d", "transform": "day"}]}
 ORDER = {
@@ -343,32 +343,87 @@ any_json = st.recursive(
 ).map(copy.deepcopy)
 
 
+WORDS = [
+    *(
+        "int",
+        "long",
+        "string",
+        "decimal(9, 2)",
+        "decimal(12, 2)",
+        "timestamp_ns",
+        "variant",
+        "geometry(a)",
+        "date",
+    ),
+    *(
+        "identity",
+        "void",
+        "bucket[4]",
+        "truncate[2]",
+        "year",
+        "hour",
+        "zorder",
+        "asc",
+        "nulls-last",
+        "sql",
+        "spark",
+    ),
+    *(
+        "branch",
+        "tag",
+        "main",
+        "id",
+        "at",
+        "name",
+        "k",
+        "in",
+        "eq",
+        "not",
+        "is-nan",
+        "literal",
+        "reference",
+        "apply",
+    ),
+    *("2024-01-01", "", "00", "0", "-1", "true"),
+]
+
+
 @st.composite
 def mutated(draw: st.DrawFn, documents: list[Any]) -> Any:
-    """A valid document with a few parts replaced, removed, repeated or swapped."""
+    """A valid document with a few parts replaced, removed, repeated or put into others' places."""
     document = copy.deepcopy(draw(st.sampled_from(documents)))
-    for _ in range(draw(st.integers(1, 3))):
-        holder, key = document, None
-        while isinstance(holder, dict | list) and holder:
-            parent = holder
+    for _ in range(draw(st.integers(1, 4))):
+        how = draw(st.sampled_from(["tweak", "tweak", "tweak", "tweak", "replace", "remove", "add", "copy"]))
+        parent, key, part = None, None, document
+        while isinstance(part, dict | list) and part and (how == "tweak" or draw(st.integers(0, 4))):
+            parent = part
             key = draw(st.sampled_from(sorted(parent) if isinstance(parent, dict) else range(len(parent))))
-            holder = parent[key]
-            if draw(st.integers(0, 3)) == 0:
-                break
-        if key is None:
-            return draw(any_json)
-        match draw(st.sampled_from(["replace", "replace", "remove", "add", "copy"])):
+            part = parent[key]
+        if parent is None or (how == "tweak" and key in ("action", "type") and draw(st.integers(0, 7))):
+            continue  # Most such changes end at the first look.
+        match how:
+            case "tweak":
+                parent[key] = draw(alike(part))
             case "replace":
                 parent[key] = draw(any_json)
             case "remove":
                 del parent[key]
             case "add" if isinstance(parent, dict):
-                parent[draw(st.sampled_from(["type", "id", "schema-id", "x"]))] = draw(any_json)
+                parent[draw(st.sampled_from(["type", "id", "schema-id", "doc", "x"]))] = draw(any_json)
             case _ if isinstance(parent, list):
-                parent.append(copy.deepcopy(parent[key]))
+                parent.append(copy.deepcopy(part))
             case _:
-                parent[key] = [parent[key]]
+                parent[key] = [part]
     return document
+
+
+def alike(part: Any) -> st.SearchStrategy:
+    """Another value of the same kind, so that it gets past decoding and meets the rules."""
+    if isinstance(part, bool):
+        return st.just(not part)
+    if isinstance(part, int):
+        return st.sampled_from([0, 1, 2, 3, 4, 1000, 1001, -1, part + 1, part - 1, 2**31 - 1, 2**63 - 1])
+    return st.sampled_from(WORDS) if isinstance(part, str) else any_json
 
 
 @st.composite

@@ -10,6 +10,7 @@ from cynosure.catalog.errors import (
     NoSuchNamespace,
     NoSuchTable,
     NoSuchView,
+    RenameTargetTaken,
     TableExists,
     ViewExists,
 )

@@ -1,4 +1,4 @@
-"""`cynosure tables …`: import many tables at once."""
+"""`cynosure tables …`: import many tables at once, restore dropped ones."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,14 +7,18 @@ import typer
 
 from cynosure.cli import options
 from cynosure.cli.operator import run_operator_command
-from cynosure.cli.output import print_json
+from cynosure.cli.output import print_json, print_table
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Import many tables at once.")
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="Import many tables at once, restore dropped ones.",
+)
 
 
 @app.callback()
 def tables() -> None:
-    """Import many tables at once."""
+    """Import many tables at once, restore dropped ones."""
 
 
 @app.command("import")
@@ -43,3 +47,57 @@ def import_file(
         print_json(imported)
     else:
         print(f"{imported.tables} tables in {imported.namespaces} namespaces are in {catalog}.")
+
+
+@app.command("dropped")
+def list_dropped(
+    catalog: Annotated[str, typer.Argument(metavar="CATALOG", help="Name of the catalog.")],
+    config: options.Config = None,
+    data: options.Data = None,
+    store: options.Store = None,
+    as_json: options.Json = False,
+) -> None:
+    """List tables, views and namespaces that were dropped and can be restored, oldest first."""
+    from cynosure.server.undrop_commands import DroppedInfo, DroppedParams
+
+    source = options.make_source(config, {"server.data_dir": data, "persistence.url": store})
+    dropped = run_operator_command("tables.dropped", DroppedParams(catalog), list[DroppedInfo], source)
+    if as_json:
+        print_json(dropped)
+        return
+    rows = [(each.id, each.kind, ".".join(each.path), each.dropped_at, each.principal) for each in dropped]
+    print_table(("ID", "KIND", "NAME", "DROPPED", "BY"), rows)
+
+
+@app.command("restore")
+def restore(
+    catalog: Annotated[str, typer.Argument(metavar="CATALOG", help="Name of the catalog.")],
+    what: Annotated[
+        str, typer.Argument(metavar="NAME|ID", help="What was dropped, with dots, or the id of the drop.")
+    ],
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option("--to-namespace", help="Restore into this namespace; once per level."),
+    ] = None,
+    name: Annotated[str | None, typer.Option("--as", help="Restore under this name.")] = None,
+    config: options.Config = None,
+    data: options.Data = None,
+    store: options.Store = None,
+    as_json: options.Json = False,
+) -> None:
+    """Restore a table, view or namespace as it was when it was dropped, with its history.
+
+    Of several drops of one name the newest is taken. To restore elsewhere, give both `--to-namespace` and
+    `--as` (for a namespace: only `--to-namespace`).
+    """
+    from cynosure.server.undrop_commands import RestoredInfo, RestoreParams
+
+    source = options.make_source(config, {"server.data_dir": data, "persistence.url": store})
+    path = (*(namespace or ()), *([name] if name is not None else ()))
+    restored = run_operator_command(
+        "tables.restore", RestoreParams(catalog, what, path), RestoredInfo, source
+    )
+    if as_json:
+        print_json(restored)
+    else:
+        print(f"The {restored.kind} {'.'.join(restored.path)} is back.")

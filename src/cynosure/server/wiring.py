@@ -36,6 +36,7 @@ from cynosure.server.settings import Settings
 from cynosure.server.store_commands import store_commands
 from cynosure.server.store_process import open_serving_store, refuse_missing_file
 from cynosure.server.table_commands import table_commands
+from cynosure.server.undrop_commands import undrop_commands
 from cynosure.storage.open_fileio import FileIOs
 
 
@@ -94,6 +95,7 @@ async def open_ground(
         commands.register_all(store_commands(open_anew))
         commands.register_all(catalog_commands(open_catalogs_anew, settings))
         commands.register_all(table_commands(open_catalogs_anew))
+        commands.register_all(undrop_commands(open_catalogs_anew))
         yield Ground(readiness, commands)
         return
     async with (
@@ -107,6 +109,7 @@ async def open_ground(
         commands.register_all(store_commands(lambda _: nullcontext(persistence)))
         commands.register_all(catalog_commands(lambda _: nullcontext(directory), settings))
         commands.register_all(table_commands(lambda _: nullcontext(directory)))
+        commands.register_all(undrop_commands(lambda _: nullcontext(directory)))
         yield Ground(readiness, commands, directory)
 
 

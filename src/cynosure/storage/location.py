@@ -33,6 +33,8 @@ MAX_SEGMENT_BYTES: Final = 255
 _CLASSES: Final[dict[str, SchemeClass]] = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "file": "file"}
 # No upper case: object stores do not allow it, and host names, which buckets become, ignore case.
 _BUCKET: Final = re.compile(r"[a-z0-9](?:[a-z0-9_-]|\.(?!\.)){0,254}")
+# What almost every path looks like: nothing in it can be refused, so nothing else is looked at.
+_PLAIN: Final = re.compile(r"[\w=-][\w.=-]*(?:/[\w=-][\w.=-]*)*", re.ASCII)
 _AMBIGUOUS: Final = re.compile(r"[?#\\]")
 _DOTS: Final = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)
 # Line and paragraph separators are no controls to Unicode, but end a line in logs and policy documents.
@@ -138,6 +140,8 @@ def _split(text: str, field: str) -> tuple[SchemeClass, str, str]:
 
 def _check_segments(segments: Sequence[str], field: str) -> None:
     joined = "/".join(segments)
+    if len(joined) <= MAX_SEGMENT_BYTES and _PLAIN.fullmatch(joined):
+        return
     if not joined.isprintable():
         for character in joined:
             if unicodedata.category(character) in _REFUSED_CATEGORIES:

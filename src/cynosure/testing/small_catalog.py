@@ -62,7 +62,6 @@ async def directory_on(
         background=background,
         imports=SingleFlight(),
     )
-    folder.mkdir(parents=True, exist_ok=True)
     files = FileIOs(
         open_keyring(KeyringSettings(), folder), StorageSettings(), file_roots=[Location.parse(str(folder))]
     )

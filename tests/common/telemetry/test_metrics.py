@@ -250,3 +250,38 @@ def test_log_events_are_counted(declare):
         logging.captureWarnings(False)
 
     assert b'cynosure_telemetry_log_events_total{level="error"} 1.0' in metrics.render()
+
+
+def test_a_tally_adds_what_its_values_would_have_added_one_by_one(declare):
+    values = [0.0, 9.9, 10.0, 10.1, 100.0, 1e9]
+    metrics.start_metrics()
+    single = declare(Histogram, "single_bytes", "Size.", buckets=(10.0, 100.0))
+    together = declare(Histogram, "together_bytes", "Size.", buckets=(10.0, 100.0))
+
+    tally = together.tally()
+    for value in values:
+        single.observe(value)
+        tally.observe(value)
+    together.add(tally)
+
+    text = metrics.render().decode()
+    lines = [line for line in text.splitlines() if "_bytes" in line and not line.startswith("#")]
+    singles = [line.replace("single", "together") for line in lines if "single" in line]
+    assert len(singles) == 5
+    assert singles == [line for line in lines if "together" in line]
+
+
+def test_whoever_counts_by_itself_is_asked_before_metrics_are_shown(declare):
+    metrics.start_metrics()
+    counter = declare(Counter, "asked", "Asked.")
+
+    class Counting:
+        def publish(self):
+            counter.inc()
+
+    counting = Counting()
+    metrics.publish_before_render(counting)
+
+    assert "asked_total 1.0" in metrics.render().decode()
+    del counting
+    assert "asked_total 1.0" in metrics.render().decode()

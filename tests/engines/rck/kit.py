@@ -47,7 +47,7 @@ def run_kit(
     """
     command = [
         find_java(),
-        # Short-lived and beside other work: no compiler threads that outlast the tests, no parallel collector.
+        # Short-lived and beside other work: late compilation and parallel collection do not pay off.
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
         "-Xmx1g",

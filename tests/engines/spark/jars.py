@@ -17,7 +17,9 @@ from tests.engines.java import ToolFailed, find_cache, find_java, lock_cache, ru
 COORDINATES = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 # File name → SHA-256.
 PINNED = {
-    "iceberg-spark-runtime-4.1_2.13-1.12.0.jar": "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
+    "iceberg-spark-runtime-4.1_2.13-1.12.0.jar": (
+        "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82"
+    )
 }
 
 # Starting a session is the only way to Spark's resolver that Spark documents.

@@ -1,4 +1,4 @@
-"""Spark changes rows in tables of ours: copy-on-write, merge-on-read, deletion vectors, row lineage, races."""
+"""Spark changes rows of ours: copy-on-write, merge-on-read, deletion vectors, row lineage, races."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -81,7 +81,8 @@ def test_v3_variants_are_written_and_read(sql: Sql, name: str):
 def test_appends_racing_from_two_sessions_all_arrive(spark: SparkSession, sql: Sql, name: str):
     sql(f"""
         CREATE TABLE {name} (id BIGINT, data STRING) USING iceberg TBLPROPERTIES (
-        'commit.retry.num-retries' = '40', 'commit.retry.min-wait-ms' = '10', 'commit.retry.max-wait-ms' = '50')
+            'commit.retry.num-retries' = '40', 'commit.retry.min-wait-ms' = '10',
+            'commit.retry.max-wait-ms' = '50')
     """)
 
     def append(first: int) -> None:
@@ -104,7 +105,8 @@ def test_of_two_racing_updates_of_one_row_none_is_lost_silently(spark: SparkSess
         try:
             sql(f"UPDATE {name} SET data = concat(data, '{word}') WHERE id = 1", spark.newSession())
         except Exception as failed:
-            assert "ValidationException" in str(failed) or "CommitFailedException" in str(failed)
+            if "ValidationException" not in str(failed) and "CommitFailedException" not in str(failed):
+                raise
             return None
         return word
 

@@ -16,7 +16,8 @@ def properties(sql: Sql, table: str) -> dict[str, str]:
 def test_a_created_table_has_what_was_asked_for(sql: Sql, name: str):
     sql(f"""
         CREATE TABLE {name} (id BIGINT NOT NULL COMMENT 'the key', data STRING, at TIMESTAMP,
-                             place STRUCT<street: STRING, number: INT>, tags ARRAY<STRING>, m MAP<STRING, DOUBLE>)
+                             place STRUCT<street: STRING, number: INT>,
+                             tags ARRAY<STRING>, m MAP<STRING, DOUBLE>)
         USING iceberg PARTITIONED BY (days(at), bucket(4, id), truncate(2, data))
         COMMENT 'all kinds' TBLPROPERTIES ('owner.team' = 'x', 'write.format.default' = 'parquet')
     """)
@@ -56,7 +57,8 @@ def test_create_table_as_select_appears_with_its_rows(sql: Sql, table: str, name
 def test_a_failed_create_table_as_select_leaves_no_table(sql: Sql, table: str, namespace: str, name: str):
     with pytest.raises(Exception, match="on purpose"):
         sql(
-            f"CREATE TABLE {name}_x USING iceberg AS SELECT CAST(raise_error('on purpose') AS INT) AS id FROM {table}"
+            f"CREATE TABLE {name}_x USING iceberg AS "
+            f"SELECT CAST(raise_error('on purpose') AS INT) AS id FROM {table}"
         )
 
     assert f"{name}_x".rsplit(".", maxsplit=1)[1] not in {
@@ -175,7 +177,7 @@ def test_namespaces_nest_have_properties_and_refuse_to_go_while_in_use(sql: Sql,
     described = dict(sql(f"DESCRIBE NAMESPACE EXTENDED {top}"))
     assert described["Comment"] == "first"
     assert "(added,y)" in described["Properties"]
-    with pytest.raises(Exception, match="(?i)not empty"):
+    with pytest.raises(Exception, match=r"(?i)not empty"):
         sql(f"DROP NAMESPACE {top}.b")
     sql(f"DROP TABLE {top}.b.t")
     for child in ("a", "b", "d"):

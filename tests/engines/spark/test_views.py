@@ -65,9 +65,9 @@ def test_a_renamed_view_keeps_its_text(sql: Sql, namespace: str, view: str):
 def test_a_table_and_a_view_cannot_share_a_name(sql: Sql, table: str, view: str):
     sql(f"CREATE VIEW {view} AS SELECT 1 AS one")
 
-    with pytest.raises(Exception, match="(?i)already exists|ALREADY_EXISTS|is a view"):
+    with pytest.raises(Exception, match=r"(?i)already exists|ALREADY_EXISTS|is a view"):
         sql(f"CREATE TABLE {view} (id INT) USING iceberg")
-    with pytest.raises(Exception, match="(?i)already exists|ALREADY_EXISTS|is a table|not a view"):
+    with pytest.raises(Exception, match=r"(?i)already exists|ALREADY_EXISTS|is a table|not a view"):
         sql(f"CREATE VIEW {table} AS SELECT 1 AS one")
 
 

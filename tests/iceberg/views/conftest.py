@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+
 from tests.iceberg.views.samples import VIEW
 
 

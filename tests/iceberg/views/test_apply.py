@@ -6,7 +6,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.iceberg.views.samples import OTHER, SCHEMA, UUID, make_version
 
 from cynosure.common.errors import BadInput, Conflict
 from cynosure.iceberg.document import Document
@@ -22,6 +21,7 @@ from cynosure.iceberg.views import (
     parse_view,
     read_version,
 )
+from tests.iceberg.views.samples import OTHER, SCHEMA, UUID, make_version
 
 NOW = 9_999
 

@@ -34,7 +34,7 @@ AccessLog: TypeAlias = Literal["all", "notable", "none"]
 
 _log = Log(__name__)
 _NOTABLE_S = 1.0
-_PUBLISH_EVERY_S = 1.0
+PUBLISH_EVERY_S = 1.0
 """How long another worker's `/metrics` may not show a request."""
 _NO_OPERATION = "none"
 """Label of requests that matched no route."""
@@ -46,9 +46,16 @@ class Telemetry:
     """The outermost middleware. All answers inside are sent by `Response.send`, which adds the id."""
 
     def __init__(
-        self, app: App, clock: Clock, rng: random.Random, *, access_log: AccessLog = "notable"
+        self,
+        app: App,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        access_log: AccessLog = "notable",
+        publish_every_s: float = PUBLISH_EVERY_S,
     ) -> None:
         self._app = app
+        self._publish_every_s = publish_every_s
         self._monotonic_s = clock.monotonic_s
         self._rng = rng
         self._access_log = access_log
@@ -112,7 +119,7 @@ class Telemetry:
     def _publish_soon(self) -> None:
         # A timer, not the next request: after a burst the last of it must show as well.
         self._is_publishing_soon = True
-        asyncio.get_running_loop().call_later(_PUBLISH_EVERY_S, self.publish)
+        asyncio.get_running_loop().call_later(self._publish_every_s, self.publish)
 
     def _is_told(self, method: str, status: int, duration_s: float) -> bool:
         if self._access_log != "notable":

@@ -1,0 +1,92 @@
+"""Commits through the REST protocol while servers are killed, stopped, or lose their storage."""
+
+import asyncio
+import os
+import random
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from cynosure.testing.catalog_server import CatalogServer, run_cynosure
+from cynosure.testing.catalog_storm.clients import NAMESPACE, Clients, Ledger
+from cynosure.testing.catalog_storm.judge import judge, metadata_files
+from cynosure.testing.harness.probes import http_ready
+from cynosure.testing.harness.processes import Processes
+
+pytestmark = pytest.mark.anyio
+
+Scale = Callable[[int, int], int]
+TABLES = ["t0", "t1", "t2"]
+
+
+@asynccontextmanager
+async def blowing(clients: Clients, number: int, *, first: int = 0) -> AsyncIterator[None]:
+    """Clients that commit inside the block. At its end what is in flight is cut off."""
+    task = asyncio.create_task(clients.blow(number, first=first))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 - another process has no event for us
+            await asyncio.sleep(0.01)
+
+
+class Phoenix:
+    """A server that is started again whenever it was killed."""
+
+    def __init__(self, server: CatalogServer) -> None:
+        self.server = server
+
+    def kill(self) -> None:
+        (child,) = psutil.Process(self.server.process.pid).children()
+        child.kill()
+
+
+async def start_phoenix(processes: Processes, directory: Path, store_url: str) -> Phoenix:
+    data, port = directory / "data", processes.reserve_port()
+    url = f"http://127.0.0.1:{port}"
+    argv = [sys.executable, "-m", "cynosure.testing.catalog_storm", "serve"]
+    argv += ["--data", str(data), "--port", str(port), "--store", store_url]
+    ready = http_ready(f"{url}/health/ready")
+    process = await processes.start("phoenix", argv, ready=ready, cwd=directory, timeout_s=60)
+    return Phoenix(CatalogServer(process, url, data))
+
+
+async def test_kill_9_at_random_moments_loses_no_acknowledged_commit(
+    processes: Processes, store_url: str, tmp_path: Path, rng: random.Random, scale: Scale
+) -> None:
+    """I4, I5: and every table loads, and its file says what the server says."""
+    phoenix = await start_phoenix(processes, tmp_path, store_url)
+    lake = await phoenix.server.create_catalog("lake")
+    ledger = Ledger()
+    clients = Clients(lake.url, TABLES, ledger, rng.getrandbits(32))
+    await clients.create_tables()
+
+    async with blowing(clients, 8):
+        for _ in range(scale(20, 200)):
+            # A life that was acknowledged something, so that none is killed before it served.
+            told = ledger.count("acknowledged")
+            await until(lambda told=told: ledger.count("acknowledged") > told)
+            await asyncio.sleep(rng.uniform(0.0, 0.15))
+            phoenix.kill()
+        told = ledger.count("acknowledged")
+        await until(lambda: ledger.count("acknowledged") > told + 10)
+
+    await phoenix.server.process.stop()
+    await phoenix.server.process.start()
+    assert await judge(lake.url, TABLES, ledger) == []
+    assert ledger.unexpected() == []
+    assert ledger.count("unknown") == 0, "a server that answers knows what it did"
+    assert await phoenix.server.process.stop() == 0
