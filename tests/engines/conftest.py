@@ -30,7 +30,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     chosen = [item.path for item in session.items]
     try:
-        if any(HERE / "rck" in path.parents for path in chosen):
+        if any(HERE / "rck" in path.parents or path == HERE / "test_peers.py" for path in chosen):
             from tests.engines.rck.build import build_class_path
 
             build_class_path()

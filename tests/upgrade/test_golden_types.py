@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cynosure.catalog.object_types import OBJECT_TYPES as CATALOG_TYPES
 from cynosure.persistence.core_types import OBJECT_TYPES
 from cynosure.persistence.objects import seal, unseal
 from cynosure.persistence.spi import CatalogId, ObjId, ObjKey, RealmId
@@ -41,5 +42,6 @@ def test_a_tasks_history_decodes() -> None:
     assert GOLDEN["task"].value.runs() == RUNS
 
 
-def test_every_type_of_the_room_has_golden_bytes() -> None:
-    assert {golden.type.name for golden in GOLDEN.values()} == {each.name for each in OBJECT_TYPES}
+def test_every_stored_type_has_golden_bytes() -> None:
+    stored = {each.name for each in (*OBJECT_TYPES, *CATALOG_TYPES)}
+    assert {golden.type.name for golden in GOLDEN.values()} == stored

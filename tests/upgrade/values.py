@@ -1,4 +1,4 @@
-"""One value of every stored type of the persistence room, for the golden bytes.
+"""One value of every stored type, for the golden bytes; those of the catalog room are in `catalog_values.py`.
 
 A maintainer must not break: these values never change. A new field gets a new file of another version
 beside the old one, and both stay readable.
@@ -23,6 +23,8 @@ from cynosure.persistence.spi import CatalogId, ObjId, RealmId
 from cynosure.persistence.store_info import STORE_INFO, StoreInfo
 from cynosure.persistence.tasks import TASK, RunRecord
 from cynosure.persistence.tasks.row import TaskRow, succeeded
+
+from .catalog_values import CATALOG_VALUES
 
 _AT_US = 1_767_225_600_000_000
 _OWNER = Owner(host="catalog-1", pid=4711, started_us=_AT_US)
@@ -125,6 +127,7 @@ GOLDEN = {
             renewed_us=_AT_US,
         ),
     ),
+    **{name: Golden(*value) for name, value in CATALOG_VALUES.items()},
 }
 RUNS = [
     RunRecord(

@@ -34,6 +34,8 @@ class DroppedEntity(Stored, frozen=True):
     dropped_us: int
     principal: str
     location: str = ""
+    is_purge_requested: bool = False
+    """Whether the client asked for the files to go too."""
 
     def at(self, path: tuple[str, ...]) -> "DroppedEntity":
         """The same under another path."""
@@ -64,6 +66,7 @@ class Removal:
         caller: Caller,
         now_us: int,
         location: str = "",
+        is_purge_requested: bool = False,
     ) -> None:
         entity = DroppedEntity(
             kind=kind,
@@ -73,6 +76,7 @@ class Removal:
             dropped_us=now_us,
             principal=caller.principal,
             location=location,
+            is_purge_requested=is_purge_requested,
         )
         self.new = NewObject(DROPPED, drop_id, entity)
         self.entry = {encode_id_key(drop_id): ObjRef(drop_id, DROPPED.name).pack()}

@@ -106,8 +106,8 @@ async def serve_catalog(
         if tls is not None:
             watching = asyncio.create_task(tls.watch(clock))
             stack.callback(watching.cancel)
-        # What start-up made stays until the end. Left out of the full collections of the garbage collector, it
-        # no longer stops every request for the 20 ms that looking through it takes (measured).
+        # What start-up made stays until the end. Left out of the garbage collector's full collections, it no
+        # longer stops every request for the 20 ms that looking through it takes (measured).
         gc.collect()
         gc.freeze()
         stack.callback(gc.unfreeze)

@@ -72,6 +72,14 @@ def test_a_create_transaction_that_lacks_a_part_is_refused(action):
         update(None, *(one for one in CREATE if one["action"] != action))
 
 
+@pytest.mark.parametrize("text", ["", "x", "{1f6a3ae4-5f2b-4d0c-9e5f-0d7a0d9b7c11}", UUID.replace("-", "")])
+def test_a_new_table_needs_a_proper_uuid(text):
+    with pytest.raises(BadInput) as refused:
+        update(None, {"action": "assign-uuid", "uuid": text}, *CREATE[1:])
+
+    assert refused.value.field == "updates[0].uuid"
+
+
 def test_data_before_a_schema_is_refused():
     document = snapshot(new_table(), 1)
 

@@ -77,6 +77,15 @@ def test_ids_of_dropped_columns_are_never_free_again():
     assert narrower.last_column_id == 9
 
 
+def test_ids_of_metadata_columns_are_refused():
+    reserved = {"id": 2**31 - 2, "name": "x", "required": False, "type": "int"}
+
+    with pytest.raises(BadInput, match="reserved") as refused:
+        update(new_table(), add_schema({**SCHEMA, "fields": [*COLUMNS, reserved]}))
+
+    assert refused.value.field == "updates[0].schema.fields"
+
+
 def test_the_table_keeps_count_of_columns_itself():
     table = update(new_table(), {**add_schema(WIDER), "last-column-id": 500})
 

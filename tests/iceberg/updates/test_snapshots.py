@@ -104,7 +104,30 @@ def test_version_1_has_no_sequence_numbers():
         append(table, 1, **{"sequence-number": 1})
 
 
-@pytest.mark.parametrize("changes", [{"first-row-id": None}, {"added-rows": None}, {"added-rows": -1}])
+@pytest.mark.parametrize("id_", [-1, -5])
+def test_a_snapshot_id_is_not_negative(id_):
+    with pytest.raises(BadInput) as refused:
+        append(new_table(), id_)
+
+    assert refused.value.field == "updates[0].snapshot.snapshot-id"
+
+
+def test_a_snapshot_added_and_removed_in_one_request_is_gone():
+    table = with_history(1)
+
+    with pytest.raises(BadInput, match="The snapshot does not exist"):
+        update(table, add(snapshot(table, 9)), remove(9), set_ref("dev", 9))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"first-row-id": None},
+        {"added-rows": None},
+        {"added-rows": -1},
+        {"added-rows": 2**63 - 1, "first-row-id": 1},
+    ],
+)
 def test_version_3_needs_row_ids(changes):
     with pytest.raises(BadInput) as refused:
         append(new_table(format_version=3), 1, **changes)
@@ -204,7 +227,6 @@ def test_branches_and_tags_carry_their_settings():
 
 
 def test_moving_a_branch_keeps_what_a_newer_client_noted_on_it():
-
 
     document = encoded(with_history(2))
     document["refs"]["main"]["later"] = {"x": 1}

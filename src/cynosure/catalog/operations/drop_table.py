@@ -17,18 +17,24 @@ from cynosure.storage.location import Location
 async def drop_table(
     catalog: OpenCatalog, caller: Caller, table: Identifier, *, is_purge_requested: bool = False
 ) -> None:
-    """Drop a table. With `is_purge_requested` its files are to go too, once the window has passed."""
+    """Drop a table. A request to purge is noted with it; no file is removed here."""
 
     async def prepare(view: View) -> Prepared[None]:
         await require_open(view)
         ref = await require_table_ref(view, table)
-        return await prepare_drop(catalog, caller, view, table, ref)
+        return await prepare_drop(catalog, caller, view, table, ref, is_purge_requested=is_purge_requested)
 
     await catalog.commit(caller, "drop-table", prepare)
 
 
 async def prepare_drop(
-    catalog: OpenCatalog, caller: Caller, view: View, table: Identifier, ref: ObjRef
+    catalog: OpenCatalog,
+    caller: Caller,
+    view: View,
+    table: Identifier,
+    ref: ObjRef,
+    *,
+    is_purge_requested: bool = False,
 ) -> Prepared[None]:
     """The change that drops a table."""
     entity_id, location = await load_identity(view, ref)
@@ -44,6 +50,7 @@ async def prepare_drop(
         caller=caller,
         now_us=persistence.clock.now_us(),
         location=location,
+        is_purge_requested=is_purge_requested,
     )
     changes: dict[str, dict[bytes, bytes | None]] = {
         "names": {key: None},

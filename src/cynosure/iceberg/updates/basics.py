@@ -1,6 +1,7 @@
 """Updates of a table's identity, version, location, properties and keys."""
 
-import uuid
+import re
+from typing import Final
 
 from msgspec import Raw, Struct
 
@@ -12,7 +13,9 @@ from cynosure.iceberg.metadata.table import MAX_FORMAT_VERSION
 from cynosure.iceberg.properties import RESERVED, check_size
 from cynosure.iceberg.updates.draft import Draft
 
-MIN_VERSION_OF_KEYS = 3
+MIN_VERSION_OF_KEYS: Final = 3
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 
 
 class AssignUuid(Struct, frozen=True, tag_field="action", tag="assign-uuid"):
@@ -32,10 +35,8 @@ def apply_assign_uuid(draft: Draft, update: AssignUuid) -> None:
             fix="Leave assign-uuid out.",
             current=draft.table_uuid,
         )
-    try:
-        uuid.UUID(update.uuid)
-    except ValueError as error:
-        raise InvalidUpdate("This is not a UUID", field="uuid", fix="Send a UUID.") from error
+    if not _UUID.fullmatch(update.uuid):
+        raise InvalidUpdate("This is not a UUID", field="uuid", fix="Send 32 hexadecimal digits in 5 groups.")
     draft.table_uuid = update.uuid
     draft.change()
 

@@ -5,6 +5,7 @@ so that repeating an update changes nothing; all else gets the next free id.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from msgspec import Raw, Struct
 
@@ -21,6 +22,9 @@ from cynosure.iceberg.sorting import (
 )
 from cynosure.iceberg.updates.draft import LAST_ADDED, Draft
 
+MAX_FIELD_ID: Final = 2**31 - 201
+"""Larger ids are those of metadata columns. A table that reached it could never get another column."""
+
 
 class AddSchema(Struct, frozen=True, rename="kebab", tag_field="action", tag="add-schema"):
     """Add a schema, without making it current."""
@@ -34,6 +38,13 @@ def apply_add_schema(draft: Draft, update: AddSchema) -> None:
     """Also raises `last-column-id`, so that ids of dropped columns are never used again."""
     schema = read_schema(update.schema)
     check_schema(schema.value, format_version=draft.format_version, limits=draft.limits)
+    if schema.value.highest_field_id > MAX_FIELD_ID:
+        raise InvalidUpdate(
+            "The field id is reserved for metadata columns",
+            field="schema.fields",
+            fix="Number new columns from last-column-id on.",
+            id=schema.value.highest_field_id,
+        )
     last_column_id = max(draft.last_column_id, schema.value.highest_field_id)
     if last_column_id != draft.last_column_id:
         draft.last_column_id = last_column_id

@@ -53,6 +53,14 @@ def _check_new_snapshot(draft: Draft, snapshot: Snapshot) -> None:
             field="action",
             fix="Send add-schema, add-spec and add-sort-order before add-snapshot.",
         )
+    if snapshot.snapshot_id < 0:
+        # -1 is how "no current snapshot" is written.
+        raise InvalidUpdate(
+            "A snapshot id is not negative",
+            field="snapshot.snapshot-id",
+            fix="Choose another id.",
+            id=snapshot.snapshot_id,
+        )
     if snapshot.snapshot_id in draft.snapshots:
         raise InvalidUpdate(
             "The table has a snapshot with this id already",
@@ -105,7 +113,7 @@ def _check_time(draft: Draft, time_ms: int, *, field: str) -> None:
 
 def _next_row_id(draft: Draft, snapshot: Snapshot) -> int:
     first, added = snapshot.first_row_id, snapshot.added_rows
-    if first is None or added is None or added < 0:
+    if first is None or added is None or added < 0 or first + added >= 2**63:
         raise InvalidUpdate(
             "A snapshot of format version 3 says which row ids it assigns",
             field="snapshot.first-row-id",
@@ -243,6 +251,7 @@ def apply_remove_snapshots(draft: Draft, update: RemoveSnapshots) -> None:
     draft.refs = {name: ref for name, ref in draft.refs.items() if ref.value.snapshot_id not in doomed}
     if MAIN not in draft.refs:
         draft.current_snapshot_id = None
+    draft.added_snapshots = {id_: one for id_, one in draft.added_snapshots.items() if id_ not in doomed}
     draft.removed_snapshots = True
     draft.change()
 

@@ -1,0 +1,14 @@
+"""Catalogs: what can be asked of them, and how their tables and views are kept.
+
+- `operations/`     one file per operation; start with `load_table.py` and `commit_table.py`
+- `directory.py`    the catalogs of a realm by name; `opened.py` one of them, ready for operations
+- `names.py`, `resolve.py`, `locations.py`   names and locations, their keys, and looking them up
+- `entities.py`, `managed/`   what the store holds of catalogs, namespaces, tables and views
+- `files/`          metadata files in object storage: export, import, sweep
+- `dropped.py`, `feed/`, `retention.py`, `reports.py`   undrop, change feed, expiry at commit, metrics reports
+- `bulk_import.py`  millions of tables at once; `maintenance.py` what servers do by themselves
+- `errors.py`       what is refused; `settings.py`
+
+A maintainer must not break: an operation takes its caller, knows nothing of HTTP, and learns of the state
+only through the view that a commit gives it.
+"""

@@ -1,0 +1,147 @@
+"""One value of every stored type of the catalog room, for the golden bytes.
+
+A maintainer must not break: these values never change, as in `values.py`.
+"""
+
+from cynosure.catalog.closing import CLOSING_MARK, ClosingMark
+from cynosure.catalog.dropped import DROPPED, DroppedEntity
+from cynosure.catalog.entities import CATALOG, NAMESPACE, CatalogEntity, NamespaceEntity
+from cynosure.catalog.managed.state import (
+    CHUNK,
+    POINTER,
+    SCHEMA,
+    TABLE,
+    Piece,
+    Sequence,
+    TablePointer,
+    TableSchema,
+    TableState,
+)
+from cynosure.catalog.managed.view_state import VIEW, ViewState
+from cynosure.catalog.reports import METRICS_REPORT, MetricsReport
+from cynosure.iceberg.fragments import Fragments
+from cynosure.persistence.objects import ObjRef
+from cynosure.persistence.spi import CatalogId, ObjId
+from cynosure.storage.config import FileStorage, S3Storage
+
+_AT_US = 1_767_225_600_000_000
+_CHUNK = Fragments.of([(7, b'{"snapshot-id":7}'), (8, b'{"snapshot-id":8}')]).chunks[0]
+
+CATALOG_VALUES = {
+    "catalog-file": (
+        CATALOG,
+        CatalogEntity(
+            id=CatalogId("1001"),
+            name="lake",
+            base_location="file:///warehouse/lake",
+            storage=FileStorage(allowed_locations=("file:///warehouse/lake",)),
+            created_us=_AT_US,
+            updated_us=_AT_US + 1,
+            version=2,
+            properties={"owner": "data team"},
+        ),
+    ),
+    "catalog-s3": (
+        CATALOG,
+        CatalogEntity(
+            id=CatalogId("1002"),
+            name="lake",
+            base_location="s3://bucket/lake",
+            storage=S3Storage(
+                allowed_locations=("s3://bucket/lake",),
+                region="eu-central-1",
+                endpoint="https://s3.example.com",
+                path_style_access=True,
+                sealed_keys=b"sealed",
+            ),
+            created_us=_AT_US,
+            updated_us=_AT_US,
+        ),
+    ),
+    "namespace": (
+        NAMESPACE,
+        NamespaceEntity(id=ObjId(2001), created_us=_AT_US, updated_us=_AT_US, properties={"k": "v"}),
+    ),
+    "closing-mark": (CLOSING_MARK, ClosingMark(principal="alice", closed_us=_AT_US)),
+    "dropped": (
+        DROPPED,
+        DroppedEntity(
+            kind="table",
+            entity_id=ObjId(3001),
+            path=("a", "b", "t"),
+            state=ObjRef(ObjId(3002), "table"),
+            dropped_us=_AT_US,
+            principal="alice",
+            location="s3://bucket/lake/a/b/t-bb9",
+            is_purge_requested=True,
+        ),
+    ),
+    "table": (
+        TABLE,
+        TableState(
+            id=ObjId(3001),
+            created_us=_AT_US,
+            updated_us=_AT_US + 1,
+            metadata_location="s3://bucket/lake/a/b/t-bb9/metadata/00001-x.metadata.json",
+            file_number=1,
+            format_version=3,
+            table_uuid="9c12d441-03fe-4693-9a96-a0705ddf69c1",
+            location="s3://bucket/lake/a/b/t-bb9",
+            last_sequence_number=34,
+            last_updated_ms=_AT_US // 1000,
+            last_column_id=3,
+            current_schema_id=1,
+            default_spec_id=0,
+            last_partition_id=1000,
+            default_sort_order_id=3,
+            current_snapshot_id=8,
+            next_row_id=12,
+            schemas=(b'{"type":"struct","schema-id":0,"fields":[]}', 3003),
+            partition_specs=(b'{"spec-id":0,"fields":[]}',),
+            sort_orders=(b'{"order-id":3,"fields":[]}',),
+            properties={"owner": "data team"},
+            refs={"main": b'{"snapshot-id":8,"type":"branch"}'},
+            encryption_keys={"k1": b'{"key-id":"k1"}'},
+            other_fields={"x-future": b"true"},
+            snapshots=Sequence((Piece(ObjId(3004)), Piece(ObjId(3005), 3)), _CHUNK),
+            snapshot_log=Sequence((Piece(ObjId(3006)),)),
+            metadata_log=Sequence((), _CHUNK),
+            ref_pieces={8: 1},
+        ),
+    ),
+    "table-pointer": (
+        POINTER,
+        TablePointer(
+            id=ObjId(3001),
+            created_us=_AT_US,
+            metadata_location="s3://bucket/t/metadata/v1.metadata.json",
+            location="s3://bucket/t",
+        ),
+    ),
+    "table-schema": (SCHEMA, TableSchema(json=b'{"type":"struct","schema-id":1,"fields":[]}')),
+    "table-chunk": (CHUNK, _CHUNK),
+    "view": (
+        VIEW,
+        ViewState(
+            id=ObjId(4001),
+            created_us=_AT_US,
+            updated_us=_AT_US,
+            metadata_location="s3://bucket/lake/v/metadata/00000-x.metadata.json",
+            file_number=0,
+            location="s3://bucket/lake/v",
+            json=b'{"view-uuid":"x"}',
+        ),
+    ),
+    "metrics-report": (
+        METRICS_REPORT,
+        MetricsReport(
+            id=ObjId(5001),
+            table_id=ObjId(3001),
+            type="scan-report",
+            received_us=_AT_US,
+            principal="alice",
+            json=b'{"report-type":"scan-report"}',
+            snapshot_id=8,
+        ),
+    ),
+}
