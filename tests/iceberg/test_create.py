@@ -1,9 +1,9 @@
 import pytest
-from tests.iceberg.samples import NOW_MS, UUID, encoded, new_table
 
 from cynosure.common.errors import BadInput
 from cynosure.iceberg.limits import SizeLimits
 from cynosure.iceberg.metadata import encode_metadata, parse_metadata
+from tests.iceberg.samples import NOW_MS, UUID, encoded, new_table
 
 GIVEN = {
     "type": "struct",

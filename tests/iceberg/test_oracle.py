@@ -27,9 +27,9 @@ from pyiceberg.table.metadata import TableMetadataUtil, new_table_metadata
 from pyiceberg.table.sorting import SortOrder
 from pyiceberg.table.update import TableUpdate, update_table_metadata
 from pyiceberg.typedef import IcebergBaseModel
-from tests.iceberg.samples import NOW_MS, UUID, add, encoded, new_table, set_ref, snapshot, to_json, update
 
 from cynosure.iceberg.metadata import TableMetadata, encode_metadata, parse_metadata
+from tests.iceberg.samples import NOW_MS, UUID, add, encoded, new_table, set_ref, snapshot, to_json, update
 
 UPDATES = TypeAdapter(tuple[TableUpdate, ...])
 PRIMITIVES = ["boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz"]

@@ -1,11 +1,11 @@
 import json
 
 import pytest
-from tests.iceberg.samples import to_json
 
 from cynosure.common.errors import BadInput
 from cynosure.iceberg.partitioning import check_spec, read_spec, same_spec, with_field_ids
 from cynosure.iceberg.schema import read_schema
+from tests.iceberg.samples import to_json
 
 TABLE = read_schema(
     to_json(

@@ -1,8 +1,8 @@
 import pytest
-from tests.iceberg.samples import UUID, new_table, set_ref, to_json, update, with_history
 
 from cynosure.common.errors import BadInput, Conflict
 from cynosure.iceberg.requirements import check_requirements, decode_requirements
+from tests.iceberg.samples import UUID, new_table, set_ref, to_json, update, with_history
 
 TABLE = update(with_history(2), set_ref("v1", 1, "tag"))
 

@@ -1,8 +1,8 @@
 import pytest
-from tests.iceberg.samples import NOW_MS, encoded, new_table, to_json
 
 from cynosure.iceberg.metadata import TableMetadata, parse_metadata
 from cynosure.iceberg.retention import retained_snapshots
+from tests.iceberg.samples import NOW_MS, encoded, new_table, to_json
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

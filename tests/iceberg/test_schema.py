@@ -1,11 +1,11 @@
 import json
 
 import pytest
-from tests.iceberg.samples import COLUMNS, SCHEMA, to_json
 
 from cynosure.common.errors import BadInput
 from cynosure.iceberg.limits import DEFAULT_LIMITS, SizeLimits
 from cynosure.iceberg.schema import assign_fresh_ids, check_schema, read_schema, same_schema
+from tests.iceberg.samples import COLUMNS, SCHEMA, to_json
 
 NESTED = {
     "type": "struct",

@@ -1,9 +1,9 @@
 import pytest
-from tests.iceberg.samples import SCHEMA, to_json
 
 from cynosure.common.errors import BadInput
 from cynosure.iceberg.schema import read_schema
 from cynosure.iceberg.sorting import check_order, read_order, same_order
+from tests.iceberg.samples import SCHEMA, to_json
 
 TABLE = read_schema(to_json(SCHEMA)).value
 

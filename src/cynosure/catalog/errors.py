@@ -10,6 +10,7 @@ from cynosure.common.errors import (
     Conflict,
     CynosureError,
     NotFound,
+    Unavailable,
 )
 
 
@@ -145,3 +146,10 @@ class Unprocessable(CynosureError):
 
 class InvalidName(BadInput):
     """A name that no catalog object can have."""
+
+
+class NotImported(_Named, Unavailable):
+    """Only the metadata file of a table is known; it has to be imported before it can be changed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("Table is not imported yet", fix="Load it, and try again.", name=name)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from cynosure import __version__
-from cynosure.cli import catalogs, certs, operator, serve, settings, store, tables
+from cynosure.cli import catalogs, certs, operator, serve, settings, store, table_files, tables
 from cynosure.cli.output import print_error, tell
 from cynosure.common.errors import CynosureError
 
@@ -56,6 +56,8 @@ app.command("up", rich_help_panel=_RUN)(serve.up)
 app.add_typer(serve.app, name="serve", rich_help_panel=_RUN)
 app.command("status", rich_help_panel=_OPERATE)(operator.status)
 app.add_typer(catalogs.app, name="catalogs", rich_help_panel=_OPERATE)
+tables.app.command("export")(table_files.export)
+tables.app.command("sweep")(table_files.sweep)
 app.add_typer(tables.app, name="tables", rich_help_panel=_OPERATE)
 app.add_typer(store.app, name="store", rich_help_panel=_OPERATE)
 app.add_typer(settings.app, name="settings", rich_help_panel=_SET_UP)

@@ -8,6 +8,7 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 from cynosure import __version__
 from cynosure.api.app import RequestLimits, Service, make_service
@@ -15,7 +16,7 @@ from cynosure.api.cynosure.routes import cynosure_routes
 from cynosure.api.health import Readiness, health_routes
 from cynosure.api.iceberg.routes import iceberg_routes
 from cynosure.api.metrics import METRICS_ROUTE
-from cynosure.api.operator import OperatorCommands, operator_routes
+from cynosure.api.operator import OperatorCommand, OperatorCommands, operator_routes
 from cynosure.api.router import Route
 from cynosure.catalog.background import Background
 from cynosure.catalog.directory import Directory
@@ -27,13 +28,14 @@ from cynosure.common.clock import Clock
 from cynosure.common.key_file import open_keyring
 from cynosure.persistence.lifecycle import Persistence, open_persistence
 from cynosure.persistence.tasks import TaskLoop
-from cynosure.server.catalog_commands import catalog_commands
+from cynosure.server.catalog_commands import OpenDirectory, catalog_commands
 from cynosure.server.catalog_storage import file_roots
 from cynosure.server.data_dir import prepare_data_dir
+from cynosure.server.file_commands import file_commands
 from cynosure.server.first_catalog import ensure_first_catalog
 from cynosure.server.operator_commands import Running, service_commands
 from cynosure.server.settings import Settings
-from cynosure.server.store_commands import store_commands
+from cynosure.server.store_commands import OpenStore, store_commands
 from cynosure.server.store_process import open_serving_store, refuse_missing_file
 from cynosure.server.table_commands import table_commands
 from cynosure.server.undrop_commands import undrop_commands
@@ -92,10 +94,7 @@ async def open_ground(
             async with open_anew(initialise) as persistence, open_directory(settings, persistence) as opened:
                 yield opened
 
-        commands.register_all(store_commands(open_anew))
-        commands.register_all(catalog_commands(open_catalogs_anew, settings))
-        commands.register_all(table_commands(open_catalogs_anew))
-        commands.register_all(undrop_commands(open_catalogs_anew))
+        commands.register_all(_commands(settings, open_anew, open_catalogs_anew))
         yield Ground(readiness, commands)
         return
     async with (
@@ -106,11 +105,22 @@ async def open_ground(
     ):
         for task in catalog_tasks(directory):
             tasks.register(persistence.tasks, task)
-        commands.register_all(store_commands(lambda _: nullcontext(persistence)))
-        commands.register_all(catalog_commands(lambda _: nullcontext(directory), settings))
-        commands.register_all(table_commands(lambda _: nullcontext(directory)))
-        commands.register_all(undrop_commands(lambda _: nullcontext(directory)))
+        commands.register_all(
+            _commands(settings, lambda _: nullcontext(persistence), lambda _: nullcontext(directory))
+        )
         yield Ground(readiness, commands, directory)
+
+
+def _commands(
+    settings: Settings, open_store: OpenStore, open_catalogs: OpenDirectory
+) -> list[OperatorCommand[Any]]:
+    return [
+        *store_commands(open_store),
+        *catalog_commands(open_catalogs, settings),
+        *table_commands(open_catalogs),
+        *file_commands(open_catalogs),
+        *undrop_commands(open_catalogs),
+    ]
 
 
 @asynccontextmanager

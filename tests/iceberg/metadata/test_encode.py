@@ -1,8 +1,7 @@
 import json
 
-from tests.iceberg.samples import append, new_table, set_ref, update, with_history
-
 from cynosure.iceberg.metadata import encode_head, encode_metadata, parse_metadata
+from tests.iceberg.samples import append, new_table, set_ref, update, with_history
 
 
 def test_only_snapshots_that_refs_name_are_in_the_short_form():
@@ -23,12 +22,12 @@ def test_a_head_that_was_kept_gives_the_same_document():
 
 
 def test_text_is_escaped():
-    table = append(new_table(properties={'quo"te\n': "ü\\"}), 1)
+    table = append(new_table(properties={'na"me\n': "ü\\"}), 1)
     table = update(table, set_ref('b"r\\anch', 1), {"action": "set-location", "location": 's3://b/"x"'})
 
     again = json.loads(encode_metadata(table))
 
-    assert again["properties"]['quo"te\n'] == "ü\\"
+    assert again["properties"]['na"me\n'] == "ü\\"
     assert again["location"] == 's3://b/"x"'
     assert again["refs"]['b"r\\anch']["snapshot-id"] == 1
     assert parse_metadata(encode_metadata(table)) == table

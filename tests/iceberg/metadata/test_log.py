@@ -1,7 +1,7 @@
 import pytest
-from tests.iceberg.samples import NOW_MS, encoded, new_table
 
 from cynosure.iceberg.metadata import with_previous_file
+from tests.iceberg.samples import NOW_MS, encoded, new_table
 
 
 def commit_files(table, count):

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.iceberg.samples import COLUMNS, NOW_MS, UUID, to_json
 
 from cynosure.common.errors import BadInput
 from cynosure.iceberg.limits import SizeLimits
 from cynosure.iceberg.metadata import encode_metadata, parse_metadata
+from tests.iceberg.samples import COLUMNS, NOW_MS, UUID, to_json
 
 MISSING = object()
 

@@ -1,4 +1,9 @@
 import pytest
+
+from cynosure.common.errors import BadInput
+from cynosure.iceberg.errors import InvalidUpdate
+from cynosure.iceberg.metadata import encode_metadata, parse_metadata
+from cynosure.iceberg.updates import apply_updates, decode_updates
 from tests.iceberg.samples import (
     NOW_MS,
     SCHEMA,
@@ -11,11 +16,6 @@ from tests.iceberg.samples import (
     update,
     with_history,
 )
-
-from cynosure.common.errors import BadInput
-from cynosure.iceberg.errors import InvalidUpdate
-from cynosure.iceberg.metadata import encode_metadata, parse_metadata
-from cynosure.iceberg.updates import apply_updates, decode_updates
 
 CREATE = [
     {"action": "assign-uuid", "uuid": UUID},

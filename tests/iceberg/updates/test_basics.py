@@ -1,8 +1,8 @@
 import pytest
-from tests.iceberg.samples import NOW_MS, UUID, encoded, new_table, update
 
 from cynosure.common.errors import BadInput
 from cynosure.iceberg.limits import SizeLimits
+from tests.iceberg.samples import NOW_MS, UUID, encoded, new_table, update
 
 KEY = {"key-id": "k", "encrypted-key-metadata": "AAAA", "later": {"x": 1}}
 

@@ -1,10 +1,10 @@
 """Schemas, specs and orders: ids, reuse, and what must fit together."""
 
 import pytest
-from tests.iceberg.samples import COLUMNS, SCHEMA, encoded, new_table, update
 
 from cynosure.common.errors import BadInput
 from cynosure.iceberg.limits import SizeLimits
+from tests.iceberg.samples import COLUMNS, SCHEMA, encoded, new_table, update
 
 WIDER = {
     "type": "struct",

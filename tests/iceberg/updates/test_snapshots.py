@@ -1,6 +1,11 @@
 """Snapshots, branches, tags, logs and statistics."""
 
 import pytest
+
+from cynosure.common.errors import BadInput, Conflict
+from cynosure.iceberg.errors import StaleSnapshot
+from cynosure.iceberg.limits import SizeLimits
+from cynosure.iceberg.metadata import parse_metadata
 from tests.iceberg.samples import (
     NOW_MS,
     add,
@@ -13,11 +18,6 @@ from tests.iceberg.samples import (
     update,
     with_history,
 )
-
-from cynosure.common.errors import BadInput, Conflict
-from cynosure.iceberg.errors import StaleSnapshot
-from cynosure.iceberg.limits import SizeLimits
-from cynosure.iceberg.metadata import parse_metadata
 
 
 def remove(*ids):

@@ -14,6 +14,7 @@ import gzip
 import hashlib
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
@@ -63,8 +64,10 @@ class Export:
     ) -> str:
         """Write a metadata file into a directory; where it is."""
         is_packed = _is_gzip(codec)
-        text = f"{directory.rstrip('/')}/{name_file(self._catalog, number, state_id, is_packed=is_packed)}"
-        location = Location.parse(text, field="metadata-location")
+        location = _parse_directory(directory).child(
+            name_file(self._catalog, number, state_id, is_packed=is_packed)
+        )
+        text = location.text
         # Order: noted first; a write whose answer is lost may have been done.
         self._written[text] = location
         await self._catalog.files.write(location, gzip.compress(json, 1, mtime=0) if is_packed else json)
@@ -87,6 +90,12 @@ class Export:
         if self._written and is_known:
             losers = list(self._written.values())
             self._catalog.shared.background.start("metadata_file.remove", remove(self._catalog, losers))
+
+
+@lru_cache(maxsize=1_000)
+def _parse_directory(text: str) -> Location:
+    # Remembered, because the versions of a table are all written into one.
+    return Location.parse(text.rstrip("/"), field="metadata-location")
 
 
 def name_file(catalog: OpenCatalog, number: int, state_id: ObjId, *, is_packed: bool) -> str:

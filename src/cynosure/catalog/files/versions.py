@@ -65,8 +65,8 @@ async def _export(
         base=base,
         metadata_location=location,
         file_number=number,
+        json=json,
     )
-    table.adopt_json(json)
     return Version(table, objects, outdated)
 
 
@@ -79,8 +79,9 @@ def keep_version(
     base: ManagedTable | None,
     metadata_location: str,
     file_number: int,
+    json: bytes | None = None,
 ) -> tuple[ManagedTable, list[NewObject]]:
-    """A version whose file exists already."""
+    """A version whose file exists already. `json` is the metadata, if it was encoded for the file."""
     persistence = catalog.shared.persistence
     now_us = persistence.clock.now_us()
     table, objects = pack_table(
@@ -94,6 +95,8 @@ def keep_version(
         stored=Parts() if base is None else base.parts,
         next_id=persistence.ids.next,
     )
+    if json is not None:
+        table.adopt_json(json)
     # By its id, so it does no harm if this version is never committed; and a request that comes right after
     # this one in the same group finds it here.
     catalog.shared.tables.put(table)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from cynosure.catalog.caller import Caller
+from cynosure.catalog.errors import NotImported
 from cynosure.catalog.files.export import DELETE_AFTER_COMMIT, Export, remove
 from cynosure.catalog.files.importing import import_pointer
 from cynosure.catalog.files.versions import first_version, next_version
@@ -33,6 +34,7 @@ from cynosure.iceberg.requirements import AssertCreate, TableRequirement, check_
 from cynosure.iceberg.updates import TableUpdate, apply_updates
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
+from cynosure.persistence.objects import ObjRef
 from cynosure.storage.location import Location
 
 
@@ -58,7 +60,14 @@ class Changed(Struct, frozen=True):
 
 async def commit_table(catalog: OpenCatalog, caller: Caller, change: TableChange) -> TableAnswer:
     """Apply a change to a table, or create it when the change requires that it does not exist."""
-    await import_first(catalog, caller, [change])
+    try:
+        return await _commit_table(catalog, caller, change)
+    except NotImported:
+        await import_pointer(catalog, caller, change.table)
+        return await _commit_table(catalog, caller, change)
+
+
+async def _commit_table(catalog: OpenCatalog, caller: Caller, change: TableChange) -> TableAnswer:
     async with Export(catalog) as export:
 
         async def prepare(view: View) -> Prepared[Changed]:
@@ -72,7 +81,10 @@ async def commit_table(catalog: OpenCatalog, caller: Caller, change: TableChange
 
 
 async def import_first(catalog: OpenCatalog, caller: Caller, changes: Sequence[TableChange]) -> None:
-    """Import tables of which only the metadata file is known: what is to be changed must be in the store."""
+    """Import the tables of several changes of which only the metadata file is known.
+
+    For changes that are committed together: each of them would find out only when those before it are done.
+    """
     state = await catalog.read()
     for change in changes:
         ref = await find_table_ref(state, change.table)
@@ -87,7 +99,7 @@ async def prepare_change(
     if change.is_creation:
         return await _prepare_creation(catalog, export, view, change)
     ref = await require_table_ref(view, change.table)
-    base = await load_table_at(view, ref.id, catalog.shared.tables)
+    base = await _load_base(catalog, view, change.table, ref)
     check_requirements(base.metadata, change.requirements)
     metadata = _apply(catalog, base.metadata, change)
     if metadata is base.metadata:
@@ -109,13 +121,19 @@ async def prepare_change(
     return Prepared(Changed(version.table, version.outdated_files), changes, version.objects, [feed])
 
 
+async def _load_base(catalog: OpenCatalog, view: View, table: Identifier, ref: ObjRef) -> ManagedTable:
+    if ref.type == POINTER.name:
+        raise NotImported(str(table))
+    return await load_table_at(view, ref.id, catalog.shared.tables)
+
+
 async def _prepare_creation(
     catalog: OpenCatalog, export: Export, view: View, change: TableChange
 ) -> Prepared[Changed]:
     await require_namespace(view, change.table.namespace)
     ref = await find_table_ref(view, change.table)
     if ref is not None:
-        base = await load_table_at(view, ref.id, catalog.shared.tables)
+        base = await _load_base(catalog, view, change.table, ref)
         check_requirements(base.metadata, change.requirements)
     await require_free_name(view, change.table, for_view=False)
     check_requirements(None, change.requirements)

@@ -1,6 +1,6 @@
 """A storm of commits through the REST protocol against servers that are killed, judged afterwards.
 
-    python -m cynosure.testing.catalog_storm serve --data DIR --port N    a server that rises again when killed
+    python -m cynosure.testing.catalog_storm serve --data DIR --port N   rises again when killed
 
 - `phoenix.py`   the server: forks of one process that has imported everything, so a new life costs little
 - `clients.py`   what is sent: snapshots and counters, each written down with what was answered

@@ -10,7 +10,7 @@ A maintainer must not break: a request is written down before it is sent.
 import asyncio
 import random
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import httpx
 
@@ -22,6 +22,7 @@ SCHEMA = {
 NAMESPACE = "storm"
 
 Outcome = Literal["sent", "acknowledged", "refused", "unknown"]
+_OUTCOMES: Final[dict[int, Outcome]] = {200: "acknowledged", 500: "unknown", 502: "unknown", 504: "unknown"}
 
 
 @dataclass
@@ -106,9 +107,7 @@ class Clients:
         self._ledger.sent.append(sent)
         answer = await http.post(url, json={"requirements": requirements, "updates": updates})
         sent.status = answer.status_code
-        sent.outcome = {200: "acknowledged", 500: "unknown", 502: "unknown", 504: "unknown"}.get(
-            answer.status_code, "refused"
-        )
+        sent.outcome = _OUTCOMES.get(answer.status_code, "refused")
 
 
 def _snapshot(number: int, metadata: dict[str, Any]) -> list[dict[str, Any]]:

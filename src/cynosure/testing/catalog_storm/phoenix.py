@@ -1,7 +1,7 @@
 """A catalog server that is served by another fork of this process whenever the last one was killed.
 
-A maintainer must not break: this process has no event loop and no threads and has opened nothing, or its forks
-would inherit them half-dead; and it ends when its child ends otherwise than by SIGKILL.
+A maintainer must not break: this process has no event loop, no threads and nothing open, or its forks would
+inherit them half-dead; and it ends when its child ends otherwise than by SIGKILL.
 """
 
 import os
@@ -40,5 +40,5 @@ def _live(source: SettingsSource) -> None:
     finally:
         # What went wrong is said before the process ends without any ceremony of its parent's.
         if code:
-            sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+            sys.excepthook(*sys.exc_info())
         os._exit(code)
