@@ -164,15 +164,16 @@ value = st.recursive(
 )
 ACTIONS = [
     "assign-uuid", "upgrade-format-version", "add-schema", "set-current-schema", "add-spec",
-    "set-default-spec", "add-sort-order", "set-default-sort-order", "add-snapshot", "set-snapshot-ref", "remove-snapshots",
-    "remove-snapshot-ref", "set-location", "set-properties", "remove-properties", "set-statistics",
-    "remove-statistics", "set-partition-statistics", "remove-partition-statistics", "remove-partition-specs",
-    "remove-schemas", "add-encryption-key", "remove-encryption-key",
+    "set-default-spec", "add-sort-order", "set-default-sort-order", "add-snapshot", "set-snapshot-ref",
+    "remove-snapshots", "remove-snapshot-ref", "set-location", "set-properties", "remove-properties",
+    "set-statistics", "remove-statistics", "set-partition-statistics", "remove-partition-statistics",
+    "remove-partition-specs", "remove-schemas", "add-encryption-key", "remove-encryption-key",
 ]  # fmt: skip
 FIELDS = [
     "uuid", "format-version", "schema", "schema-id", "schema-ids", "spec", "spec-id", "spec-ids",
-    "sort-order", "sort-order-id", "snapshot", "snapshot-id", "snapshot-ids", "ref-name", "type", "location", "updates",
-    "removals", "statistics", "partition-statistics", "encryption-key", "key-id", "last-column-id",
+    "sort-order", "sort-order-id", "snapshot", "snapshot-id", "snapshot-ids", "ref-name", "type",
+    "location", "updates", "removals", "statistics", "partition-statistics", "encryption-key", "key-id",
+    "last-column-id",
 ]  # fmt: skip
 
 
