@@ -3,13 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cynosure.catalog.listing import (
-    Paging,
-    encode_list,
-    list_encoded,
-    list_of_identifiers,
-    list_of_namespaces,
-)
+from cynosure.catalog.listing import Listing, Paging, encode_list, list_encoded
 from cynosure.catalog.names import Identifier, children_prefix, namespace_key, table_key, tables_prefix
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.create_namespace import create_namespace
@@ -19,7 +13,7 @@ from cynosure.persistence.spi import CatalogId, ObjId, RealmId
 from cynosure.testing.small_catalog import ROOT
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
-TOP = list_of_namespaces(children_prefix(()), ())
+TOP = Listing((), children_prefix(()), is_of_namespaces=True)
 
 
 def key(prefix: bytes, catalog: str = "c") -> ListKey:
@@ -31,7 +25,7 @@ def test_encoded_tables_are_what_a_json_encoder_makes(levels: list[str], names: 
     namespace = tuple(levels)
     keys = [table_key(Identifier(namespace, name)) for name in names]
 
-    encoded = encode_list(list_of_identifiers(tables_prefix(namespace), namespace), keys, None)
+    encoded = encode_list(Listing(namespace, tables_prefix(namespace)), keys, None)
 
     expected = [{"namespace": levels, "name": name} for name in names]
     assert msgspec.json.decode(encoded) == {"identifiers": expected}
@@ -42,7 +36,7 @@ def test_encoded_namespaces_are_what_a_json_encoder_makes(levels: list[str], nam
     parent = tuple(levels)
     keys = [namespace_key((*parent, name)) for name in names]
 
-    encoded = encode_list(list_of_namespaces(children_prefix(parent), parent), keys, "token")
+    encoded = encode_list(Listing(parent, children_prefix(parent), is_of_namespaces=True), keys, "token")
 
     expected = [[*levels, name] for name in names]
     assert msgspec.json.decode(encoded) == {"namespaces": expected, "next-page-token": "token"}

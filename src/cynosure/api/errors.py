@@ -71,6 +71,7 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     catalog.NoSuchCatalog: Answer(404, "NoSuchWarehouseException"),
     catalog.NoSuchNamespace: Answer(404, "NoSuchNamespaceException"),
     catalog.NoSuchTable: Answer(404, "NoSuchTableException"),
+    catalog.NotImported: Answer(503, "ServiceUnavailableException", retry_after_s=1),
     catalog.NoSuchView: Answer(404, "NoSuchViewException"),
     catalog.NoSuchDropped: Answer(404, "NotFoundException"),
     catalog.RenameTargetTaken: Answer(409, "AlreadyExistsException"),

@@ -37,28 +37,14 @@ class Paging(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """What is listed: entries of the index `names`, and how each is written as JSON."""
+    """What is listed: entries of the index `names` in one namespace."""
 
     namespace: Namespace
-    """In which they are; it must exist."""
+    """It must exist. Empty: the catalog's root, which always does."""
     prefix: bytes
-    field: bytes
-    """Of the answer, that holds the list."""
-    before: bytes
-    """JSON of an entry up to its name, which is a JSON string."""
-    behind: bytes
-
-
-def list_of_identifiers(prefix: bytes, namespace: Namespace) -> Listing:
-    """Tables or views, as `{"namespace": […], "name": …}`."""
-    before = b'{"namespace":' + msgspec.json.encode(namespace) + b',"name":'
-    return Listing(namespace, prefix, b"identifiers", before, b"}")
-
-
-def list_of_namespaces(prefix: bytes, parent: Namespace) -> Listing:
-    """Namespaces, as arrays of their levels."""
-    before = b"[" + b"".join([msgspec.json.encode(level) + b"," for level in parent])
-    return Listing(parent, prefix, b"namespaces", before, b"]")
+    """Of the keys."""
+    is_of_namespaces: bool = False
+    """Written as arrays of their levels; all else as `{"namespace": […], "name": …}`."""
 
 
 async def list_encoded(catalog: OpenCatalog, listing: Listing, paging: Paging) -> bytes:
@@ -122,18 +108,25 @@ async def _require_parent(state: State, listing: Listing) -> None:
 
 def encode_list(listing: Listing, keys: Sequence[bytes], next_token: str | None) -> bytes:
     """The answer out of the index keys of its entries."""
+    field, before, behind = _frame(listing)
     skip = len(listing.prefix)
     names = [key[skip:] for key in keys]
     if _WRITTEN_OTHERWISE.search(b"".join(names)) is None:
         # The key's last element is the name in UTF-8, so it only needs quotes.
-        joined = (b'"%s,%s"' % (listing.behind, listing.before)).join(names)
-        entries = b'%s"%s"%s' % (listing.before, joined, listing.behind) if names else b""
+        joined = (b'"%s,%s"' % (behind, before)).join(names)
+        entries = b'%s"%s"%s' % (before, joined, behind) if names else b""
     else:
-        entries = b",".join(
-            [listing.before + msgspec.json.encode(last_name(key)) + listing.behind for key in keys]
-        )
+        entries = b",".join([before + msgspec.json.encode(last_name(key)) + behind for key in keys])
     token = b',"next-page-token":"%s"' % next_token.encode() if next_token else b""
-    return b'{"%s":[%s]%s}' % (listing.field, entries, token)
+    return b'{"%s":[%s]%s}' % (field, entries, token)
+
+
+def _frame(listing: Listing) -> tuple[bytes, bytes, bytes]:
+    """The answer's field, and what is around the name of an entry."""
+    if listing.is_of_namespaces:
+        levels = b"".join([msgspec.json.encode(level) + b"," for level in listing.namespace])
+        return b"namespaces", b"[" + levels, b"]"
+    return b"identifiers", b'{"namespace":' + msgspec.json.encode(listing.namespace) + b',"name":', b"}"
 
 
 def choose_size(catalog: OpenCatalog, paging: Paging) -> int:

@@ -233,7 +233,7 @@ def count_leaves(expression) -> int:
 def test_pyicebergs_own_filters_are_understood() -> None:
     filter_ = theirs.And(
         theirs.Or(theirs.EqualTo("a.b", 5), theirs.IsNaN("f")),
-        theirs.Not(theirs.And(theirs.StartsWith("s", "x"), theirs.NotIn("k", {"p"}))),
+        theirs.Not(theirs.And(theirs.StartsWith("s", "x"), theirs.NotEqualTo("k", "p"))),
     )
 
     parsed = parse_expression(filter_.model_dump_json().encode())

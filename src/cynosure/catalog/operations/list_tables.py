@@ -1,11 +1,11 @@
 """List the tables of a namespace."""
 
 from cynosure.catalog.caller import Caller
-from cynosure.catalog.listing import Paging, list_encoded, list_of_identifiers
+from cynosure.catalog.listing import Listing, Paging, list_encoded
 from cynosure.catalog.names import Namespace, tables_prefix
 from cynosure.catalog.opened import OpenCatalog
 
 
 async def list_tables(catalog: OpenCatalog, caller: Caller, namespace: Namespace, paging: Paging) -> bytes:
     """JSON of the names in their order; `NoSuchNamespace` when there is none."""
-    return await list_encoded(catalog, list_of_identifiers(tables_prefix(namespace), namespace), paging)
+    return await list_encoded(catalog, Listing(namespace, tables_prefix(namespace)), paging)

@@ -1,11 +1,11 @@
 """List the views of a namespace."""
 
 from cynosure.catalog.caller import Caller
-from cynosure.catalog.listing import Paging, list_encoded, list_of_identifiers
+from cynosure.catalog.listing import Listing, Paging, list_encoded
 from cynosure.catalog.names import Namespace, views_prefix
 from cynosure.catalog.opened import OpenCatalog
 
 
 async def list_views(catalog: OpenCatalog, caller: Caller, namespace: Namespace, paging: Paging) -> bytes:
     """JSON of the names in their order; `NoSuchNamespace` when there is none."""
-    return await list_encoded(catalog, list_of_identifiers(views_prefix(namespace), namespace), paging)
+    return await list_encoded(catalog, Listing(namespace, views_prefix(namespace)), paging)
