@@ -19,9 +19,10 @@ from cynosure.testing.catalog_storm.judge import judge, metadata_files
 from cynosure.testing.harness.probes import http_ready
 from cynosure.testing.harness.processes import Processes
 
+from .conftest import IS_SOAK
+
 pytestmark = pytest.mark.anyio
 
-Scale = Callable[[int, int], int]
 TABLES = ["t0", "t1", "t2"]
 
 
@@ -73,8 +74,9 @@ async def start_phoenix(processes: Processes, directory: Path, store_url: str) -
     return Phoenix(CatalogServer(process, url, data))
 
 
+@pytest.mark.parametrize("part", range(10 if IS_SOAK else 1))
 async def test_kill_9_at_random_moments_loses_no_acknowledged_commit(
-    processes: Processes, store_url: str, tmp_path: Path, rng: random.Random, scale: Scale
+    processes: Processes, store_url: str, tmp_path: Path, rng: random.Random, part: int
 ) -> None:
     """I4, I5: and every table loads, and its file says what the server says."""
     phoenix = await start_phoenix(processes, tmp_path, store_url)
@@ -84,7 +86,7 @@ async def test_kill_9_at_random_moments_loses_no_acknowledged_commit(
     await clients.create_tables()
 
     async with blowing(clients, 8):
-        for _ in range(scale(20, 200)):
+        for _ in range(20):
             # A life that was acknowledged something, so that none is killed before it served.
             told = ledger.count("acknowledged")
             await until(lambda told=told: ledger.count("acknowledged") > told)

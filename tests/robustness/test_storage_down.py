@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -14,6 +15,7 @@ import pytest
 
 from cynosure.testing.catalog_server import CatalogServer, ServedCatalog, start_catalog_server
 from cynosure.testing.catalog_storm.clients import SCHEMA
+from cynosure.testing.catalog_storm.judge import metadata_files
 from cynosure.testing.harness.fault_proxy import FaultProxy
 from cynosure.testing.harness.faults import Delay, http_request
 from cynosure.testing.harness.processes import Processes
@@ -117,27 +119,32 @@ async def test_with_s3_away_reads_go_on_and_commits_are_refused_whole(
     assert (await table.create("other")).status_code == 200
 
 
-async def test_with_the_disk_away_reads_go_on_and_commits_are_refused_whole(
-    processes: Processes, tmp_path: Path, http: httpx.AsyncClient
+@pytest.mark.postgres
+async def test_with_the_disk_full_reads_go_on_and_commits_are_refused_whole(
+    processes: Processes, postgres_schema_url: str, tmp_path: Path, http: httpx.AsyncClient
 ) -> None:
-    server = await start_catalog_server(processes, tmp_path, env=IMPATIENT)
+    env = {**IMPATIENT, "CYNOSURE_PERSISTENCE__URL": postgres_schema_url}
+    server = await start_catalog_server(processes, tmp_path, env=env)
     table = Table(await server.create_catalog("lake"), http)
     assert (await table.create()).status_code == 200
     before = await table.load()
 
-    # As root no directory is unwritable; one that cannot be entered by anyone will do.
-    moved = server.warehouse.rename(tmp_path / "moved")
-    server.warehouse.symlink_to(server.warehouse)
-    committed = await table.set(during="1")
+    # The kernel refuses to let a file of the process grow beyond this, in the middle of writing it.
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+    refused = await table.set(during="x" * 500_000)
     after = await table.load()
-    assert 400 <= committed.status_code < 600
-    assert committed.status_code not in (409, 500, 504), committed.text
-    assert after.json() == before.json()
-    server.warehouse.unlink()
-    moved.rename(server.warehouse)
+    resource.prlimit(
+        server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    )
 
-    assert (await table.set(after="1")).status_code == 200
-    assert "during" not in (await table.load()).json()["metadata"]["properties"]
+    assert refused.status_code == 503, refused.text[:500]
+    assert after.json() == before.json()
+    assert (await table.set(during="x" * 500_000, after="1")).status_code == 200
+    loaded = (await table.load()).json()
+    assert loaded["metadata"]["properties"]["after"] == "1"
+    # Nothing of the file that could not be finished is left.
+    files = sorted(server.warehouse.rglob("*.metadata.json"))
+    assert files == sorted(metadata_files([loaded]))
 
 
 async def test_a_commit_in_work_is_finished_before_the_server_ends(

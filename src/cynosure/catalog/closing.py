@@ -59,7 +59,7 @@ async def close(shared: Shared, caller: Caller, catalog: CatalogId, name: str) -
         new = NewObject(CLOSING_MARK, persistence.ids.next(), mark)
         return Prepared(None, {"names": {CLOSED: ObjRef(new.id, CLOSING_MARK.name).pack()}}, [new])
 
-    request = Request(prepare, caller.principal, operation="closeCatalog", request_id=caller.request_id)
+    request = Request(prepare, caller.principal, operation="close-catalog", request_id=caller.request_id)
     await main_of(shared, caller, catalog).commit(request)
 
 
@@ -80,5 +80,5 @@ async def reopen(shared: Shared, caller: Caller, catalog: CatalogId, mark: bytes
             raise Conflict("The catalog is being dropped again", fix="Wait for the other drop to end.")
         return Prepared(None, {"names": {CLOSED: None}})
 
-    request = Request(prepare, caller.principal, operation="reopenCatalog", request_id=caller.request_id)
+    request = Request(prepare, caller.principal, operation="reopen-catalog", request_id=caller.request_id)
     await main_of(shared, caller, catalog).commit(request)

@@ -1,8 +1,11 @@
 """A server with one catalog, and a client whose paths begin inside that catalog."""
 
+import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -72,3 +75,56 @@ def error_of() -> ErrorOf:
         return response.status_code, error["type"]
 
     return read
+
+
+VERSION = {
+    "version-id": 1,
+    "timestamp-ms": 1,
+    "schema-id": 0,
+    "summary": {},
+    "representations": [{"type": "sql", "sql": "SELECT 1", "dialect": "spark"}],
+    "default-namespace": [],
+}
+FURNITURE = [
+    ("namespaces", {"namespace": ["a"]}),
+    ("namespaces", {"namespace": ["a", "b"]}),
+    ("namespaces/a/tables", {"name": "t", "schema": SCHEMA}),
+    ("namespaces/a/views", {"name": "v", "schema": SCHEMA, "view-version": VERSION}),
+]
+
+
+class Server:
+    """A service with one furnished catalog, for tests that are not async themselves."""
+
+    def __init__(self, runner: asyncio.Runner, client: httpx.AsyncClient) -> None:
+        self._runner = runner
+        self._client = client
+
+    def furnish(self) -> None:
+        """Put back what earlier requests may have dropped."""
+        for path, body in FURNITURE:
+            self._runner.run(self._client.post(f"/api/catalog/v1/lake/{path}", json=body))
+
+    def send(self, method: str, path: str, **request: Any) -> httpx.Response:
+        return self._runner.run(self._client.request(method, path, **request))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    root = tmp_path_factory.mktemp("warehouse")
+
+    async def start() -> tuple[AsyncExitStack, httpx.AsyncClient]:
+        stack = AsyncExitStack()
+        directory = await stack.enter_async_context(open_directory_in(root))
+        await make_catalog(directory, root)
+        service = make_service(
+            iceberg_routes(directory), title="test", version="1", clock=SystemClock(), rng=random.Random(1)
+        )
+        transport = httpx.ASGITransport(app=service.app)  # type: ignore[arg-type]
+        client = httpx.AsyncClient(transport=transport, base_url="http://test")
+        return stack, await stack.enter_async_context(client)
+
+    with asyncio.Runner() as runner:
+        stack, client = runner.run(start())
+        yield Server(runner, client)
+        runner.run(stack.aclose())

@@ -77,6 +77,6 @@ async def create_catalog(directory: Directory, caller: Caller, wanted: NewCatalo
     references = [catalog_reference(caller.realm, entity.id, name) for name in CATALOG_REFERENCES]
     # Order: references, list, adopt.
     await prepare_references(persistence.backend, references, persistence.clock)
-    created = await directory.commit(caller, "createCatalog", prepare)
+    created = await directory.commit(caller, "create-catalog", prepare)
     await adopt_references(persistence.backend, references, persistence.clock)
     return created

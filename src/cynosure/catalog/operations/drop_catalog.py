@@ -22,7 +22,7 @@ async def drop_catalog(directory: Directory, caller: Caller, name: str) -> None:
     seen = await load_listed((await directory.committer(caller.realm).read()).state, name)
     await close(directory.shared, caller, seen.entity.id, name)
     # Order: unlisted only after nothing can be written to it any more.
-    await directory.commit(caller, "dropCatalog", _unlist(seen))
+    await directory.commit(caller, "drop-catalog", _unlist(seen))
 
 
 async def reopen_catalog(directory: Directory, caller: Caller, name: str) -> None:

@@ -61,7 +61,7 @@ async def update_catalog(
             ),
         )
 
-    return await _change(directory, caller, name, apply, operation="updateCatalog")
+    return await _change(directory, caller, name, apply, operation="update-catalog")
 
 
 async def touch_catalog(directory: Directory, caller: Caller, name: str, catalog: CatalogId) -> None:
@@ -72,7 +72,7 @@ async def touch_catalog(directory: Directory, caller: Caller, name: str, catalog
             raise NoSuchCatalog(name)
         return entity
 
-    await _change(directory, caller, name, apply, operation="reopenCatalog")
+    await _change(directory, caller, name, apply, operation="reopen-catalog")
 
 
 async def _change(
