@@ -120,6 +120,14 @@ def test_what_cannot_be_is_refused_in_one_block_and_leaves_nothing(
     assert "lake" not in cynosure("catalogs", "list").out
 
 
+def test_catalogs_of_local_files_need_no_keys(cynosure: Cynosure) -> None:
+    """I2: what is only looked at is not added to."""
+    cynosure("catalogs", "create", "lake")
+    cynosure("catalogs", "list")
+
+    assert sorted(path.name for path in Path("data").iterdir()) == ["store.db"]
+
+
 def test_a_half_dropped_catalog_is_opened_again(cynosure: Cynosure) -> None:
     cynosure("catalogs", "create", "lake")
 

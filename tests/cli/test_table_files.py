@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from cynosure.catalog.names import Identifier
+from cynosure.catalog.files.export import name_file
 from cynosure.catalog.operations.create_namespace import create_namespace
 from cynosure.catalog.operations.create_table import CreateTable, create_table
 from cynosure.cli.main import run
@@ -47,12 +47,19 @@ def cynosure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capt
     return call
 
 
+class Files(NamedTuple):
+    """Metadata files in the directory of the table `t` in the namespace `a.b`."""
+
+    current: Path
+    stray: Path
+    """Of a commit that never came to be; not written yet."""
+
+
 @pytest.fixture
-def metadata_file(cynosure: Cynosure) -> Path:
-    """The metadata file of the table `t` in the namespace `a.b` of a catalog."""
+def files(cynosure: Cynosure) -> Files:
     assert cynosure("catalogs", "create", "lake").code == 0
 
-    async def create() -> str:
+    async def create() -> Files:
         settings = load_settings(environment={})
         async with (
             open_persistence(settings.store_url.reveal()) as persistence,
@@ -62,14 +69,16 @@ def metadata_file(cynosure: Cynosure) -> Path:
             await create_namespace(catalog, ROOT, ("a.b",), {})
             wanted = CreateTable(namespace=("a.b",), name="t", schema=SCHEMA)
             answer = await create_table(catalog, ROOT, wanted)
-        assert answer.metadata_location is not None
-        return answer.metadata_location
+            assert answer.metadata_location is not None
+            current = Path(answer.metadata_location.removeprefix("file://"))
+            stray = name_file(catalog, 0, persistence.ids.next(), is_packed=False)
+        return Files(current, current.with_name(stray))
 
-    assert Identifier(("a.b",), "t")
-    return Path(asyncio.run(create()).removeprefix("file://"))
+    return asyncio.run(create())
 
 
-def test_a_metadata_file_that_vanished_is_written_again(cynosure: Cynosure, metadata_file: Path) -> None:
+def test_a_metadata_file_that_vanished_is_written_again(cynosure: Cynosure, files: Files) -> None:
+    metadata_file = files.current
     content = metadata_file.read_bytes()
     metadata_file.unlink()
 
@@ -80,7 +89,7 @@ def test_a_metadata_file_that_vanished_is_written_again(cynosure: Cynosure, meta
 
 
 @pytest.mark.parametrize("table", ["a.b.t", "t", "", "a.b/x", "a.b/\x1f"])
-def test_a_table_that_is_not_there_is_told(cynosure: Cynosure, metadata_file: Path, table: str) -> None:
+def test_a_table_that_is_not_there_is_told(cynosure: Cynosure, files: Files, table: str) -> None:
     done = cynosure("tables", "export", "lake", table, "--separator", "/")
 
     assert done.code == 1
@@ -88,30 +97,23 @@ def test_a_table_that_is_not_there_is_told(cynosure: Cynosure, metadata_file: Pa
     assert done.err.startswith("Error: ")
 
 
-def test_a_stray_file_is_shown_then_removed_and_a_tables_own_stays(
-    cynosure: Cynosure, metadata_file: Path
-) -> None:
-    number, separator, state = metadata_file.name.removesuffix(".metadata.json").rpartition("-")
-    # As of a commit just before, which never came to be.
-    stray = metadata_file.with_name(f"{number}{separator}{_earlier(state)}.metadata.json")
-    stray.write_bytes(b"{}")
-    foreign = metadata_file.with_name("v3.metadata.json")
-    foreign.write_bytes(b"{}")
+def test_a_stray_file_is_shown_then_removed_and_others_stay(cynosure: Cynosure, files: Files) -> None:
+    foreign = files.current.with_name("v3.metadata.json")
+    for path in (files.stray, foreign):
+        path.write_bytes(b"{}")
 
+    young = cynosure("tables", "sweep", "lake")
     shown = cynosure("tables", "sweep", "lake", "--grace", "0s", "--dry-run")
-    assert stray.exists()
+    assert files.stray.exists()
     swept = cynosure("tables", "sweep", "lake", "--grace", "0s", "--json")
-    young = cynosure("tables", "sweep", "lake", "--grace", "soon")
+    nonsense = cynosure("tables", "sweep", "lake", "--grace", "soon")
 
-    assert shown.out == f"file://{stray}\n"
+    assert "0 stray ones removed" in young.err
+    assert shown.out == f"file://{files.stray}\n"
     assert "1 stray ones would be removed" in shown.err
     assert json.loads(swept.out)["strays"] == 1
-    assert not stray.exists()
-    assert metadata_file.exists()
+    assert not files.stray.exists()
+    assert files.current.exists()
     assert foreign.exists()
-    assert young.code == 1
-    assert "Not a duration" in young.err
-
-
-def _earlier(state: str) -> str:
-    return state
+    assert nonsense.code == 1
+    assert "Not a duration" in nonsense.err

@@ -13,11 +13,12 @@ from msgspec import Struct
 
 from cynosure.api.app import make_service
 from cynosure.api.operator import OperatorCommand, OperatorCommands, operator_routes
-from cynosure.client.errors import ServerFailed
+from cynosure.catalog.errors import NoSuchCatalog
+from cynosure.client.errors import ServerFailed, from_failed
 from cynosure.client.operator import find_operator
 from cynosure.common.clock import SystemClock
 from cynosure.common.errors import BadInput, Conflict, NotFound, OutcomeUnknown, Unavailable
-from cynosure.common.progress import Progress, Report, ignore_progress
+from cynosure.common.progress import Progress, Report, ignore_progress, to_failed
 from cynosure.server.lifespan import HttpServer
 from cynosure.server.listen import listen_operator
 
@@ -122,3 +123,12 @@ async def test_a_server_that_ends_in_the_middle_leaves_the_outcome_unknown(tmp_p
 async def test_nobody_there_is_a_value(tmp_path: Path) -> None:
     async with find(tmp_path / "o.sock") as operator:
         assert operator is None
+
+
+def test_an_error_with_a_constructor_of_its_own_comes_back_as_what_it_means() -> None:
+    failed = to_failed(NoSuchCatalog("lake"))
+
+    error = from_failed(failed)
+
+    assert type(error) is NotFound
+    assert (error.message, error.details) == ("Catalog does not exist", {"name": "lake"})

@@ -273,7 +273,16 @@ def test_tables_are_listed_in_pages(catalog: Catalog):
     for table in wanted:
         catalog.create_table((name, table), SCHEMA)
 
-    assert catalog.list_tables(name) == sorted((name, table) for table in wanted)
+    pages: list[int] = []
+    session = catalog._session  # type: ignore[attr-defined]
+    session.hooks["response"].append(lambda answer, **_: pages.append(len(answer.json()["identifiers"])))
+    try:
+        listed = catalog.list_tables(name)
+    finally:
+        session.hooks["response"].clear()
+
+    assert listed == sorted((name, table) for table in wanted)
+    assert pages == [2, 2, 2, 1]
     with pytest.raises(NoSuchNamespaceError):
         catalog.list_tables(unique("missing"))
 

@@ -19,7 +19,7 @@ OWNER = ("default", "1")
 
 @pytest.fixture
 def fileios(tmp_path: Path) -> FileIOs:
-    return FileIOs(KEYRING, StorageSettings(), file_roots=[Location.parse(str(tmp_path))])
+    return FileIOs(lambda: KEYRING, StorageSettings(), file_roots=[Location.parse(str(tmp_path))])
 
 
 @pytest.fixture

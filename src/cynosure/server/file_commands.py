@@ -65,7 +65,5 @@ def file_commands(open_directory: OpenDirectory) -> list[OperatorCommand[Any]]:
 
     return [
         OperatorCommand("tables.export", ExportParams, export, "Write a metadata file again that is gone"),
-        OperatorCommand(
-            "tables.sweep", SweepParams, sweep, "Remove files of commits that never came to be"
-        ),
+        OperatorCommand("tables.sweep", SweepParams, sweep, "Remove files of commits that never came to be"),
     ]

@@ -8,6 +8,7 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from cynosure import __version__
@@ -97,6 +98,8 @@ async def open_ground(
         commands.register_all(_commands(settings, open_anew, open_catalogs_anew))
         yield Ground(readiness, commands)
         return
+    # What is wrong with the keys is found out at the start, not with the first request that needs one.
+    open_keyring(settings.keyring, settings.server.data_dir)
     async with (
         open_serving_store(settings, clock, readiness) as persistence,
         open_directory(settings, persistence) as directory,
@@ -126,7 +129,7 @@ def _commands(
 @asynccontextmanager
 async def open_directory(settings: Settings, persistence: Persistence) -> AsyncIterator[Directory]:
     """The catalogs of a store, with their files; ends what they began in the background."""
-    keyring = open_keyring(settings.keyring, settings.server.data_dir)
+    keyring = cache(lambda: open_keyring(settings.keyring, settings.server.data_dir))
     files = FileIOs(keyring, settings.storage, file_roots=file_roots(settings))
     background = Background()
     shared = Shared(

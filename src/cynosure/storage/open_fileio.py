@@ -5,7 +5,7 @@ locations take effect with the next operation.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import structs
@@ -32,7 +32,7 @@ _MOST_KEPT: Final = 1_024
 def open_fileio(
     config: StorageConfig,
     owner: Owner,
-    keyring: Keyring,
+    keyring: Callable[[], Keyring],
     settings: StorageSettings,
     *,
     file_roots: Sequence[Location],
@@ -46,16 +46,21 @@ def open_fileio(
         return LocalFileIO(allowed_locations(config))
     from cynosure.storage.backends.s3 import S3FileIO  # noqa: PLC0415
 
-    return S3FileIO(config, open_s3_keys(config.sealed_keys or b"", keyring, owner), settings)
+    return S3FileIO(config, open_s3_keys(config.sealed_keys or b"", keyring(), owner), settings)
 
 
 class FileIOs:
     """One FileIO, and so one pool of connections, per configuration and owner."""
 
     def __init__(
-        self, keyring: Keyring, settings: StorageSettings, *, file_roots: Sequence[Location] = ()
+        self,
+        keyring: Callable[[], Keyring],
+        settings: StorageSettings,
+        *,
+        file_roots: Sequence[Location] = (),
     ) -> None:
         self._keyring = keyring
+        """Asked only where keys are sealed or opened: looking at catalogs must not make a key file."""
         self._settings = settings
         self._file_roots = tuple(file_roots)
         self._kept: OrderedDict[tuple[StorageConfig, tuple[str, ...]], FileIO] = OrderedDict()
@@ -79,7 +84,7 @@ class FileIOs:
         `BadInput` when it could not be opened.
         """
         if keys is not None and isinstance(config, S3Storage):
-            config = structs.replace(config, sealed_keys=seal_s3_keys(keys, self._keyring, owner))
+            config = structs.replace(config, sealed_keys=seal_s3_keys(keys, self._keyring(), owner))
         check_storage(config, file_roots=self._file_roots)
         return config
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -62,9 +63,8 @@ async def directory_on(
         background=background,
         imports=SingleFlight(),
     )
-    files = FileIOs(
-        open_keyring(KeyringSettings(), folder), StorageSettings(), file_roots=[Location.parse(str(folder))]
-    )
+    keyring = cache(lambda: open_keyring(KeyringSettings(), folder))
+    files = FileIOs(keyring, StorageSettings(), file_roots=[Location.parse(str(folder))])
     try:
         yield Directory(shared, files)
     finally:

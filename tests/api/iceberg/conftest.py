@@ -109,14 +109,12 @@ class Server:
         return self._runner.run(self._client.request(method, path, **request))
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    root = tmp_path_factory.mktemp("warehouse")
-
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
     async def start() -> tuple[AsyncExitStack, httpx.AsyncClient]:
         stack = AsyncExitStack()
-        directory = await stack.enter_async_context(open_directory_in(root))
-        await make_catalog(directory, root)
+        directory = await stack.enter_async_context(open_directory_in(tmp_path))
+        await make_catalog(directory, tmp_path)
         service = make_service(
             iceberg_routes(directory), title="test", version="1", clock=SystemClock(), rng=random.Random(1)
         )

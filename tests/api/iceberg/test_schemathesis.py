@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode
 from schemathesis.core import NOT_SET
 
-
 EXAMPLES = 8
 NAMES = {"prefix": ["lake"], "namespace": ["a", "a\x1fb"], "table": ["t"], "view": ["v"]}
 """Names that exist: with names made from the schema alone, every request would end at the first lookup."""

@@ -1,6 +1,7 @@
 """Spark travels in time, branches, tags, maintains and registers tables of ours."""
 
 import time
+from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
@@ -163,9 +164,10 @@ def test_orphan_files_are_found_and_no_file_of_the_table_among_them(
     folder = data_file.rsplit("/", 1)[0]
     spark.createDataFrame([(1,)], "id INT").coalesce(1).write.parquet(f"{folder}/orphan")
 
+    two_days_ago = datetime.now(UTC) - timedelta(days=2)
     found = sql(
         f"CALL c.system.remove_orphan_files(table => '{strip_catalog(table)}', "
-        "older_than => TIMESTAMP '2026-01-01 00:00:00', dry_run => true)"
+        f"older_than => TIMESTAMP '{two_days_ago:%Y-%m-%d %H:%M:%S}', dry_run => true)"
     )
     assert found == []
 

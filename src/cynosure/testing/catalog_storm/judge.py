@@ -24,8 +24,8 @@ async def judge(catalog_url: str, tables: list[str], ledger: Ledger) -> list[str
                 problems.append(f"{name} does not load: {answer.status_code} {answer.text}")
                 continue
             body = answer.json()
-            problems += [f"{name}: {each}" for each in _judge_table(name, body["metadata"], ledger)]
-            problems += [f"{name}: {each}" for each in _judge_file(body)]
+            problems += [f"{name}: {each}" for each in judge_table(name, body["metadata"], ledger)]
+            problems += [f"{name}: {each}" for each in judge_file(body)]
     return problems
 
 
@@ -43,7 +43,8 @@ def path_of(location: str) -> Path:
     return Path(location.removeprefix("file://"))
 
 
-def _judge_table(name: str, metadata: dict[str, Any], ledger: Ledger) -> list[str]:
+def judge_table(name: str, metadata: dict[str, Any], ledger: Ledger) -> list[str]:
+    """What is wrong with a table, given what clients were told."""
     sent = [each for each in ledger.sent if each.table == name]
     problems: list[str] = []
     ids = Counter(snapshot["snapshot-id"] for snapshot in metadata.get("snapshots", []))
@@ -63,7 +64,8 @@ def _judge_table(name: str, metadata: dict[str, Any], ledger: Ledger) -> list[st
     return problems
 
 
-def _judge_file(body: dict[str, Any]) -> list[str]:
+def judge_file(body: dict[str, Any]) -> list[str]:
+    """What is wrong with a table's metadata file, given what the server says."""
     path = path_of(body["metadata-location"])
     try:
         data = path.read_bytes()
