@@ -12,7 +12,7 @@ A maintainer must not break: nothing is fetched inside a test, where a slow netw
 
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -22,6 +22,7 @@ from tests.engines.java import ToolFailed
 from tests.engines.served import CatalogServer, RestCatalog, serve
 
 HERE = Path(__file__).parent
+SERVER = pytest.StashKey[CatalogServer]()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -43,10 +44,24 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(scope="session")
-def catalog_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CatalogServer]:
+def catalog_server(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[CatalogServer]:
     """One server for all engines of the run; each takes catalogs of its own."""
     with serve(tmp_path_factory.mktemp("engines")) as server:
+        pytestconfig.stash[SERVER] = server
         yield server
+        del pytestconfig.stash[SERVER]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the end of the server's log beside a failure."""
+    report = yield
+    server = item.config.stash.get(SERVER, None)
+    if report.failed and server and HERE in item.path.parents:
+        report.sections.append(("log of the catalog server", server.process.log_tail()))
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cynosure.testing.harness.probes import http_ready
-from cynosure.testing.harness.processes import Processes
+from cynosure.testing.harness.processes import ManagedProcess, Processes
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,10 @@ class RestCatalog:
 class CatalogServer:
     """A running server. Catalogs are made on demand, each in a folder of its own."""
 
-    def __init__(self, url: str, data: Path) -> None:
+    def __init__(self, url: str, data: Path, process: ManagedProcess) -> None:
         self.url = url
         self.data = data
+        self.process = process
 
     def create_catalog(self, *options: str, env: Mapping[str, str] | None = None) -> RestCatalog:
         """A new, empty catalog; its files below the data directory unless an option says otherwise."""
@@ -61,8 +62,8 @@ def serve(directory: Path, env: Mapping[str, str] | None = None) -> Iterator[Cat
             str(port),
         ]
         ready = http_ready(f"{url}/health/ready")
-        asyncio.run(processes.start("catalog", argv, env=env, ready=ready, cwd=directory, timeout_s=60))
-        yield CatalogServer(url, data)
+        start = processes.start("catalog", argv, env=env, ready=ready, cwd=directory, timeout_s=60)
+        yield CatalogServer(url, data, asyncio.run(start))
 
 
 def _run_cli(*arguments: str, env: Mapping[str, str]) -> None:

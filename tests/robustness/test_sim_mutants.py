@@ -133,7 +133,7 @@ class JoinsRunningRead(Heads):
 
     _running: "dict[RefKey, asyncio.Task[Reference | None]] | None" = None
 
-    async def find(self, key: RefKey) -> Reference | None:
+    async def find(self, key: RefKey, *, is_fresh: bool = False) -> Reference | None:
         running = self._running = self._running if self._running is not None else {}
         task = running.get(key)
         if task is None or task.done():
@@ -257,7 +257,7 @@ def guarded(weather: Weather) -> Weather:
 def reading(weather: Weather) -> Weather:
     """Mostly reads, from servers that are far from the database."""
     faults = replace(weather.faults, delay_s=0.06, refused=0.0, request_lost=0.0, answer_lost=0.0, late=0.0)
-    return replace(contended(weather), reads=0.6, servers=2, faults=faults)
+    return replace(contended(weather), reads=0.6, servers=2, faults=faults, answers_at_once=False)
 
 
 def stopping(weather: Weather) -> Weather:

@@ -8,6 +8,8 @@ import psutil
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from cynosure.common.telemetry.metrics import render_directory
+
 pytestmark = pytest.mark.anyio
 
 
@@ -121,10 +123,16 @@ async def test_workers_share_port_metrics_and_one_operator_and_a_dead_one_is_rep
     transport = httpx.AsyncHTTPTransport(uds=str(served.data / "operator.sock"))
     async with httpx.AsyncClient(transport=transport, base_url="http://o") as operator:
         answer = await operator.post("/operator/v1/commands/ping", json={})
+        # It is counted after it is answered; killed in between, it would not be.
+        while "runOperatorCommand" not in (await operator.get("/metrics")).text:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
     slot_0 = answer.json()["value"]["pid"]
     assert len(first) == 2
     assert slot_0 in first
 
+    # A worker publishes once a second, and takes what is not published with it when it is killed.
+    counted = b'cynosure_api_requests_total{operation="runOperatorCommand",status="200"} 1.0'
+    await wait_until(lambda: counted in render_directory(served.data / "metrics"))
     os.kill(slot_0, signal.SIGKILL)
     await wait_until(lambda: len(set(served.children()) - first) == 1)
     await wait_until(lambda: served.process.log().count("server.ready") == 3)

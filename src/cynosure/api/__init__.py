@@ -10,6 +10,7 @@ Read in this order:
 - `openapi.py`      OpenAPI 3.1, generated from the routes
 - `app.py`          all of it as one ASGI application
 - `health.py`, `metrics.py`, `operator.py`   the operations every service has
+- `iceberg/`        the Iceberg REST protocol; `cynosure/` what we serve beside it
 
 A maintainer must not break: an endpoint parses, calls one operation, encodes. No error becomes a status
 anywhere but in `errors.py`.

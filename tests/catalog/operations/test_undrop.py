@@ -16,7 +16,9 @@ from cynosure.catalog.operations.drop_table import drop_table
 from cynosure.catalog.operations.forget_dropped import forget_dropped
 from cynosure.catalog.operations.list_dropped import list_dropped
 from cynosure.catalog.operations.load_table import load_table
+from cynosure.catalog.operations.report_metrics import Report, report_metrics
 from cynosure.catalog.operations.restore_dropped import restore_dropped
+from cynosure.catalog.reports import reports_committer
 from cynosure.common.errors import Expired
 from cynosure.testing.harness.clock import ManualClock
 from cynosure.testing.small_catalog import ROOT, make_catalog, open_directory_in
@@ -123,6 +125,23 @@ async def test_after_the_window_nothing_is_listed_restored_or_kept(catalog: Open
     assert await forget_dropped(catalog, ROOT) == 1
     with pytest.raises(NoSuchDropped):
         await restore_dropped(catalog, ROOT, drop_id)
+
+
+async def test_reports_of_a_table_go_with_it_for_good_and_not_before(
+    catalog: OpenCatalog, clock: ManualClock
+):
+    await make(catalog)
+    for _ in range(3):
+        await report_metrics(catalog, ROOT, T, Report("scan-report", b'{"report-type":"scan-report"}'))
+    await drop_table(catalog, ROOT, T)
+    await forget_dropped(catalog, ROOT)
+    reports = (await reports_committer(catalog).read()).state
+    assert len(await reports.scan("reports", limit=10)) == 3
+
+    await clock.advance(WEEK_S + 1)
+    assert await forget_dropped(catalog, ROOT) == 1
+
+    assert await (await reports_committer(catalog).read()).state.scan("reports", limit=10) == []
 
 
 async def test_the_list_is_paged(catalog: OpenCatalog):

@@ -1,6 +1,6 @@
 """Real faults of files, disks, locks and processes."""
 
-# ruff: noqa: ASYNC240 - small local files, and nothing else runs on the loop
+
 
 import asyncio
 import os

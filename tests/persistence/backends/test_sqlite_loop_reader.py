@@ -1,6 +1,6 @@
 """Reads on the event loop's own thread: what they see, and what they do when the file is not as it was."""
 
-# ruff: noqa: ASYNC240 - small local files, and nothing else runs on the loop
+
 
 import os
 import shutil

@@ -1,10 +1,15 @@
-"""Remove what was dropped longer ago than the undrop window. Its objects are garbage from then on."""
+"""Remove what was dropped longer ago than the undrop window. Its objects are garbage from then on.
+
+Must not break: reports of a table go after its entry has gone, so a table that is restored keeps them.
+"""
 
 from cynosure.catalog.caller import Caller
-from cynosure.catalog.dropped import DROPPED
+from cynosure.catalog.dropped import DROPPED, DroppedEntity
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.persistence.commit import Prepared, View
+from cynosure.catalog.reports import reports_committer, reports_prefix
+from cynosure.persistence.commit import AlreadyCommitted, Prepared, Request, View
 from cynosure.persistence.objects import ObjRef
+from cynosure.persistence.spi import ObjId
 
 _BATCH = 500
 
@@ -12,22 +17,35 @@ _BATCH = 500
 async def forget_dropped(catalog: OpenCatalog, caller: Caller) -> int:
     """Remove all that is past the window; how many."""
     forgotten = 0
-    while count := await _forget_batch(catalog, caller):
-        forgotten += count
+    while batch := await _forget_batch(catalog, caller):
+        forgotten += len(batch)
+        for entity in batch:
+            if entity.kind == "table":
+                await _forget_reports(catalog, caller, entity.entity_id)
     return forgotten
 
 
-async def _forget_batch(catalog: OpenCatalog, caller: Caller) -> int:
-    async def prepare(view: View) -> Prepared[int]:
+async def _forget_batch(catalog: OpenCatalog, caller: Caller) -> list[DroppedEntity]:
+    async def prepare(view: View) -> Prepared[list[DroppedEntity]]:
         # Keys are in the order of time, so the oldest come first.
         entries = await view.scan("dropped", limit=_BATCH)
         entities = await view.load_many(DROPPED, [ObjRef.unpack(value).id for _, value in entries])
         since_us = catalog.dropped_since_us()
-        doomed: dict[bytes, bytes | None] = {
-            key: None
-            for (key, _), entity in zip(entries, entities, strict=True)
-            if entity.dropped_us < since_us
-        }
-        return Prepared(len(doomed), {"dropped": doomed})
+        pairs = zip(entries, entities, strict=True)
+        doomed = {key: entity for (key, _), entity in pairs if entity.dropped_us < since_us}
+        return Prepared(list(doomed.values()), {"dropped": dict.fromkeys(doomed)})
 
     return (await catalog.commit(caller, "forget-dropped", prepare)).result
+
+
+async def _forget_reports(catalog: OpenCatalog, caller: Caller, table_id: ObjId) -> None:
+    async def prepare(view: View) -> Prepared[int]:
+        entries = await view.scan("reports", prefix=reports_prefix(table_id), limit=_BATCH)
+        return Prepared(len(entries), {"reports": dict.fromkeys(key for key, _ in entries)})
+
+    request = Request(prepare, caller.principal, operation="forget-reports", request_id=caller.request_id)
+    committer = reports_committer(catalog)
+    while True:
+        outcome = await committer.commit(request)
+        if isinstance(outcome, AlreadyCommitted) or outcome.result < _BATCH:
+            return
