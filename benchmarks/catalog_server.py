@@ -20,6 +20,7 @@ from msgspec import Struct
 from benchmarks.http_client import Catalog, Connection
 
 _START_S = 30.0
+_MEMORY = Path("/dev/shm")
 CATALOG = "bench"
 
 
@@ -43,7 +44,13 @@ class Target(Struct, frozen=True):
 
 @asynccontextmanager
 async def start_ours(store: str, directory: str = "") -> AsyncIterator[Target]:
-    """Our own server with an empty catalog. `store` is `memory` or `sqlite`; files go below `directory`."""
+    """Our own server with an empty catalog. `store` is `memory` or `sqlite`; files go below `directory`.
+
+    With the store in memory the files are as well, where the machine has a place for that: beside peers that
+    keep everything in memory.
+    """
+    if store == "memory" and not directory and _MEMORY.is_dir():
+        directory = str(_MEMORY)
     with TemporaryDirectory(prefix="cynosure-bench-", dir=directory or None) as data:
         port = _free_port()
         where = ["--data", data, *(("--store", "memory:") if store == "memory" else ())]
@@ -70,7 +77,7 @@ async def find_peer(name: str, address: str) -> Target:
     listening = [
         each.pid
         for each in psutil.net_connections(kind="tcp")
-        if each.status == psutil.CONN_LISTEN and each.laddr.port == port and each.pid is not None
+        if each.status == psutil.CONN_LISTEN and each.laddr and each.laddr.port == port and each.pid
     ]
     if not listening:
         raise SystemExit(f"bench: nothing listens on port {port} of this machine ({name})")
@@ -91,7 +98,11 @@ async def _wait_until_ready(server: asyncio.subprocess.Process, port: int, log: 
                 connection.close()
                 return
         await asyncio.sleep(0.1)
-    raise SystemExit(f"bench: our server did not start:\n{log.read_text()[-2000:]}")
+    raise SystemExit(f"bench: our server did not start:\n{_end_of(log)}")
+
+
+def _end_of(log: Path) -> str:
+    return log.read_text()[-2000:]
 
 
 def _free_port() -> int:

@@ -23,9 +23,9 @@ class Connection:
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
-        self._head = (
-            f"Host: {self._host}:{self._port}\r\nAccept: application/json\r\nContent-Type: application/json\r\n"
-        ).encode()
+        headers = [f"Host: {self._host}:{self._port}", "Accept: application/json"]
+        headers.append("Content-Type: application/json")
+        self._head = "".join(f"{header}\r\n" for header in headers).encode()
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def request(self, method: str, path: str, body: object = None) -> Answer:

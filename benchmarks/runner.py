@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         action="append",
         default=[],
         metavar="NAME=URL",
-        help="a server beside ours; may be repeated",
+        help="a server beside ours",
     )
     parser.add_argument("--save", action="store_true", help="store the result in benchmarks/results")
     asked = parser.parse_args(arguments)

@@ -24,6 +24,8 @@ async def test_health_metrics_and_description_are_served(running, http) -> None:
     assert ready.json() == {"status": "ready", "not_ready": {}}
     assert 'cynosure_api_requests_total{operation="getReadiness",status="200"}' in metrics.text
     OpenAPIV31SpecValidator(description.json()).validate()
+    foreign = await http.get(f"{running.url}/health/live", headers={"host": "evil.example"})
+    assert foreign.status_code == 421, "a web page that points its own name at this machine"
     assert set(description.json()["paths"]) >= {"/health/live", "/health/ready", "/metrics", "/openapi.json"}
 
 

@@ -29,6 +29,10 @@ class UnsupportedMediaType(tree.CynosureError):
     """The body is not of the media type this operation reads."""
 
 
+class Misdirected(tree.CynosureError):
+    """The request was meant for another machine."""
+
+
 class SlowRequest(tree.CynosureError):
     """The body did not arrive in time. Nothing was applied."""
 
@@ -96,6 +100,7 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     StorageRefused: Answer(403, "ForbiddenException"),
     MethodNotAllowed: Answer(405, "MethodNotAllowedException"),
     UnsupportedMediaType: Answer(415, "UnsupportedMediaTypeException"),
+    Misdirected: Answer(421, "MisdirectedRequestException"),
     SlowRequest: Answer(408, "RequestTimeoutException"),
     ClientGone: Answer(400, "BadRequestException"),
     # Our own call to another server went wrong in a way that is not this client's doing.

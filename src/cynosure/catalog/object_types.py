@@ -26,3 +26,6 @@ OBJECT_TYPES: tuple[ObjectType[Any], ...] = (
     VIEW,
     METRICS_REPORT,
 )
+
+RESERVED: frozenset[str] = frozenset({"manifest-list", "manifest"})
+"""Names kept free for objects derived from a table's manifests, stored under the id of what they describe."""

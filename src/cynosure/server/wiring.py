@@ -160,7 +160,7 @@ async def open_catalog(
     async with open_ground(settings, clock, running=running) as ground:
         common_routes = [*health_routes(ground.readiness), METRICS_ROUTE]
 
-        def make(title: str, routes: list[Route]) -> Service:
+        def make(title: str, routes: list[Route], only_host: str | None = None) -> Service:
             return make_service(
                 routes,
                 title=title,
@@ -169,6 +169,7 @@ async def open_catalog(
                 rng=rng,
                 limits=limits,
                 access_log=server.access_log,
+                only_host=only_host,
             )
 
         assert ground.directory is not None  # noqa: S101 - this process serves
@@ -177,6 +178,8 @@ async def open_catalog(
             public=make(
                 "Cynosure catalog",
                 [*common_routes, *iceberg_routes(ground.directory), *cynosure_routes(ground.directory)],
+                # Everyone is `root`, and a web page can reach the loopback address.
+                only_host=server.host,
             ),
             operator=make("Cynosure operator socket", [*common_routes, *operator_routes(ground.commands)]),
             readiness=ground.readiness,

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from tests.engines.java import ToolFailed
 from tests.engines.rck.kit import KitResult, run_kit
-from tests.engines.rck.target import serve_for_kit
+from tests.engines.rck.target import FAILS_BY_DESIGN, serve_for_kit
 from tests.engines.served import RestCatalog
 
 
@@ -61,7 +61,15 @@ def main(arguments: Sequence[str]) -> int:
             f"{counts[mode, 'skipped']} skipped"
         )
     print(f"{time.monotonic() - started_s:.0f} s")
-    return 0 if results and not any(result.outcome == "failed" for result in results) else 1
+    # On a foreign server nothing fails by our design.
+    excused = set() if uris else set(FAILS_BY_DESIGN)
+    for name in excused & {result.name for result in results if result.outcome == "failed"}:
+        print(f"{name} fails by design: {FAILS_BY_DESIGN[name]}")
+    return (
+        0
+        if results and all(result.outcome != "failed" or result.name in excused for result in results)
+        else 1
+    )
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines.rck.kit import KitResult, run_kit
-from tests.engines.rck.target import serve_for_kit
+from tests.engines.rck.target import FAILS_BY_DESIGN, serve_for_kit
 
 pytestmark = pytest.mark.timeout(170)
 
@@ -50,7 +50,6 @@ SKIPPED = {
     ),
 }
 
-MISSING_FILE = "tables.testLoadTableWithMissingMetadataFile"
 ALWAYS_SKIPPED = {name for name in NAMES if all((mode, name) in SKIPPED for mode in MODES)}
 
 Results = dict[tuple[str, str], KitResult]
@@ -67,23 +66,21 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
         return {(mode, result.name): result for result in lines for mode in result.modes}
 
 
-def list_params() -> list[object]:
-    by_design = pytest.mark.xfail(
-        raises=FailedByDesign,
-        strict=True,
-        reason="managed metadata: a table whose metadata file is gone still loads, from the store",
-    )
-    enabled = [name for name in NAMES if name not in ALWAYS_SKIPPED]
-    return [pytest.param(name, marks=by_design if name == MISSING_FILE else ()) for name in enabled]
+def mark(name: str) -> object:
+    if name not in FAILS_BY_DESIGN:
+        return name
+    reason = FAILS_BY_DESIGN[name]
+    return pytest.param(name, marks=pytest.mark.xfail(raises=FailedByDesign, strict=True, reason=reason))
 
 
-@pytest.mark.parametrize("name", list_params())
+@pytest.mark.parametrize("name", [mark(name) for name in NAMES if name not in ALWAYS_SKIPPED])
 def test_an_enabled_test_passes_in_every_mode(results: Results, name: str):
     for mode in MODES:
         if (mode, name) in SKIPPED:
             continue
         result = results[mode, name]
-        if name == MISSING_FILE and result.outcome == "failed" and "to raise a throwable" in result.reason:
+        # It expects an error and gets none; any other failure is one.
+        if name in FAILS_BY_DESIGN and result.outcome == "failed" and "to raise a throwable" in result.reason:
             raise FailedByDesign(result.reason)
         assert result.outcome == "passed", f"{mode}: {result.reason}\n{result.trace}"
 
