@@ -20,7 +20,7 @@ from msgspec import Struct
 from benchmarks.http_client import Catalog, Connection
 
 _START_S = 30.0
-_MEMORY = Path("/dev/shm")
+_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else ""
 CATALOG = "bench"
 
 
@@ -49,8 +49,8 @@ async def start_ours(store: str, directory: str = "") -> AsyncIterator[Target]:
     With the store in memory the files are as well, where the machine has a place for that: beside peers that
     keep everything in memory.
     """
-    if store == "memory" and not directory and _MEMORY.is_dir():
-        directory = str(_MEMORY)
+    if store == "memory" and not directory:
+        directory = _MEMORY
     with TemporaryDirectory(prefix="cynosure-bench-", dir=directory or None) as data:
         port = _free_port()
         where = ["--data", data, *(("--store", "memory:") if store == "memory" else ())]

@@ -147,7 +147,7 @@ async def open_filled(
 ) -> AsyncIterator[OpenCatalog]:
     """A catalog of `total` tables on SQLite. In `directory` it is kept: a million tables take minutes."""
     with TemporaryDirectory(prefix="cynosure-bench-") as temporary:
-        folder = Path(directory or temporary).absolute() / f"catalog-{total}"
+        folder = _folder(directory or temporary, total)
         if not _is_finished(folder):
             await _build(folder, total)
         async with (
@@ -155,6 +155,10 @@ async def open_filled(
             directory_on(persistence, folder / _FILES) as opened,
         ):
             yield await opened.open(DEFAULT_REALM, CATALOG)
+
+
+def _folder(directory: str, total: int) -> Path:
+    return Path(directory).absolute() / f"catalog-{total}"
 
 
 def _is_finished(folder: Path) -> bool:

@@ -55,7 +55,7 @@ async def open_candidates(options: Options) -> AsyncIterator[Mapping[str, Round]
 
 
 async def _workloads(target: Target) -> dict[str, tuple[Ask, int]]:
-    """What a target can be asked, by name, with the number of clients. Makes the tables that are asked for."""
+    """What a target can be asked, by name, with the number of clients. Makes the tables for it."""
     connection = Connection(target.catalog.url)
     namespace = target.catalog.namespace("bench")
     tables = f"{namespace}/tables"
@@ -87,7 +87,9 @@ async def _make_snapshots(connection: Connection, target: Target) -> str:
     await _send(connection, tables, {"name": "many", "schema": SCHEMA, "properties": {}})
     for first in range(1, SNAPSHOTS, _SNAPSHOTS_AT_ONCE):
         numbers = range(first, first + _SNAPSHOTS_AT_ONCE)
-        updates = [{"action": "add-snapshot", "snapshot": _snapshot(number)} for number in numbers]
+        updates: list[dict[str, object]] = [
+            {"action": "add-snapshot", "snapshot": _snapshot(number)} for number in numbers
+        ]
         ref = {"ref-name": "main", "type": "branch", "snapshot-id": numbers[-1]}
         updates.append({"action": "set-snapshot-ref", **ref})
         answer = await connection.request("POST", f"{tables}/many", {"requirements": [], "updates": updates})

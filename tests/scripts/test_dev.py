@@ -38,12 +38,6 @@ def test_scripts_are_executable_and_parse(script: str):
     assert run("bash", "-n", script).returncode == 0
 
 
-def test_the_demo_ends_by_itself_without_a_terminal():
-    done = run(sys.executable, "scripts/demo")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "That is what exists today" in done.stdout
-
-
 # --- house rules, on a small repository ----------------------------------------------------------------
 
 PROJECT = """

@@ -1,7 +1,5 @@
 """Real faults of files, disks, locks and processes."""
 
-
-
 import asyncio
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Reads on the event loop's own thread: what they see, and what they do when the file is not as it was."""
 
-
-
 import os
 import shutil
 import sqlite3
