@@ -1,4 +1,4 @@
-"""The tour runs the programs of README.md as they stand there, but for the port, and looks at what they print."""
+"""The tour runs the programs of README.md as they stand there, but for the port, and checks their output."""
 
 import subprocess
 import sys
