@@ -41,7 +41,8 @@ async def open_candidates(options: Options) -> AsyncIterator[Mapping[str, Round]
     ours = [name for name in options.get("ours", "memory,sqlite").split(",") if name]
     peers = [target.split("=", 1) for target in options.get("targets", "").split(",") if target]
     seconds, directory = options.get("seconds", 3.0), options.get("directory", "")
-    is_wrk = has_wrk()
+    # wrk counts in whole seconds.
+    is_wrk = seconds == int(seconds) and has_wrk()
     candidates: dict[str, Round] = {}
     async with AsyncExitStack() as stack:
         targets = [await stack.enter_async_context(start_ours(store, directory)) for store in ours]

@@ -2,8 +2,8 @@
 
 One operation is one request. *create tree*: namespaces, then tables, then views of a fresh tree, write only.
 *read tree*: everything in it is asked for and loaded. *read and update*: four reads for every update, of
-namespaces, tables and views. *commits*: properties of tables and of views, at set rates. *weighted*: 8 readers
-and 2 writers choose tables by normal distributions (mean 0.3 and 0.7, variance 0.0278) for a while.
+namespaces, tables and views. *commits*: properties of tables and of views, at set rates. *weighted*: for a
+while 8 readers and 2 writers choose tables by normal distributions (mean 0.3 and 0.7, variance 0.0278).
 
     ./dev bench polaris_tools --set ours=memory --target polaris=http://127.0.0.1:18184/api/catalog?warehouse=rck
     ./dev bench polaris_tools --set weighted_seconds=300 --set depth=6      as long as polaris-tools
@@ -15,7 +15,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from itertools import count
 
 from benchmarks.catalog_server import Target, find_peer, start_ours
@@ -146,11 +146,10 @@ class _Workloads:
             tree, run = self._tree, _Run(self._target, self._tree)
             tables, views = tree.all_tables(), tree.all_views()
             with run.measured(meter):
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(
-                        run.at_rate(table_rate, seconds, _in_turn(Requests.update_table, tables))
-                    )
-                    group.create_task(run.at_rate(view_rate, seconds, _in_turn(Requests.update_view, views)))
+                await asyncio.gather(
+                    run.at_rate(table_rate, seconds, _in_turn(Requests.update_table, tables)),
+                    run.at_rate(view_rate, seconds, _in_turn(Requests.update_view, views)),
+                )
             run.tell(meter)
 
         return commit
@@ -168,20 +167,16 @@ class _Workloads:
                     await run.one(requests, make(_choose(chance, tables, mean)))
                 requests.close()
 
+            def read(table: Leaf) -> Work:
+                return _with(Requests.load_table, table)
+
+            def write(table: Leaf) -> Work:
+                return _with(Requests.update_table, table, next(numbers))
+
+            readers = [go_on(number, _READ_MEAN, read) for number in range(_READERS)]
+            writers = [go_on(_READERS + number, _WRITE_MEAN, write) for number in range(_WRITERS)]
             with run.measured(meter):
-                async with asyncio.TaskGroup() as group:
-                    for number in range(_READERS):
-                        group.create_task(
-                            go_on(number, _READ_MEAN, lambda table: _with(Requests.load_table, table))
-                        )
-                    for number in range(_READERS, _READERS + _WRITERS):
-                        group.create_task(
-                            go_on(
-                                number,
-                                _WRITE_MEAN,
-                                lambda table: _with(Requests.update_table, table, next(numbers)),
-                            )
-                        )
+                await asyncio.gather(*readers, *writers)
             run.tell(meter)
 
         return run_weighted
@@ -213,7 +208,7 @@ class _Run:
         self.errors = 0
         self.refusal = b""
 
-    def measured(self, meter: Meter):  # type: ignore[no-untyped-def]
+    def measured(self, meter: Meter) -> AbstractContextManager[None]:
         meter.watch(self._target.pid)
         return meter.measuring()
 

@@ -33,7 +33,7 @@ def test_a_durable_store_is_judged_beside_the_disk(tmp_path: Path) -> None:
     only = ("sqlite: commit, 1 client", "fdatasync")
     result = run("catalog", only, ours="sqlite", seconds=0.2, directory=tmp_path)
 
-    assert [promise.figure for promise in catalog.promises(result)][0].endswith("over fdatasync, times")
+    assert catalog.promises(result)[0].figure == "sqlite: commit, 1 client, over fdatasync, times"
 
 
 def test_the_workloads_of_polaris_tools_run_without_an_error() -> None:
@@ -50,7 +50,7 @@ def test_the_scale_suite_counts_and_compares_sizes(tmp_path: Path) -> None:
 
     created = result.candidates["create, 300"][0]
     assert created.rows >= 3 * created.operations
-    assert result.candidates["load cold, 300"][0].requests >= 3 * scale.DISTINCT
+    assert result.candidates["load cold, 300"][0].requests > 2 * scale.DISTINCT
     figures = [promise.figure for promise in scale.promises(result)]
     assert "commit: bytes at 300 over 20 tables" in figures
 
