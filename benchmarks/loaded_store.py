@@ -11,9 +11,8 @@ import asyncio
 import os
 import random
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,25 +20,23 @@ import asyncpg
 import msgspec
 
 from benchmarks.suites.index import table_name
-from cynosure.persistence.commit import COMMIT, Commit, CommitRecord
-from cynosure.persistence.commit.records import StoredIndex
+from cynosure.persistence.bulk import begin_bulk
 from cynosure.persistence.core_types import OBJECT_TYPES
-from cynosure.persistence.index import BulkLoad, Index, IndexLimits, encode_id_key, encode_key
-from cynosure.persistence.index_nodes import INDEX_NODE
+from cynosure.persistence.index import encode_id_key, encode_key
 from cynosure.persistence.lifecycle import Persistence, open_persistence_on
 from cynosure.persistence.objects import ObjRef, TypeRegistry
 from cynosure.persistence.open_backend import open_backend
-from cynosure.persistence.references import DEFAULT_REALM, INDEXES, catalog_reference, ensure_reference
+from cynosure.persistence.references import DEFAULT_REALM, catalog_reference, ensure_reference
 from cynosure.persistence.settings import PersistenceSettings
-from cynosure.persistence.spi import Backend, CatalogId, ObjId, Row
-from cynosure.persistence.store import NewObject, Store
+from cynosure.persistence.spi import Backend, CatalogId
+from cynosure.persistence.store import NewObject
 from cynosure.testing import workload
 from cynosure.testing.workload import Items
 
 MAIN = catalog_reference(DEFAULT_REALM, CatalogId("bench"), "main")
 TYPES = TypeRegistry([*OBJECT_TYPES, *workload.OBJECT_TYPES])
 PAYLOAD_BYTES = 2048
-_WRITE_ROWS = 2000
+_FED_AT_ONCE = 10_000
 _CHANGED = 500
 _DEFAULTS = PersistenceSettings()
 
@@ -126,8 +123,7 @@ async def _change_some(persistence: Persistence) -> None:
 
 async def load_tables(persistence: Persistence, total: int, payload: bytes) -> None:
     """Fill the empty reference `MAIN` with tables."""
-    store, ids = persistence.store(MAIN.realm, MAIN.catalog), persistence.ids
-    writer = _RowWriter(store)
+    ids, bulk = persistence.ids, await begin_bulk(persistence, MAIN)
     names: list[tuple[bytes, bytes]] = []
     by_id: list[tuple[bytes, bytes]] = []
     locations: list[tuple[bytes, bytes]] = []
@@ -136,52 +132,14 @@ async def load_tables(persistence: Persistence, total: int, payload: bytes) -> N
         key, location = encode_key(*name), f"s3://lakehouse-prod/warehouse/{'/'.join(name)}"
         item = workload.Item(stable_id=ids.next(), location=location, payload=payload)
         new = NewObject(workload.ITEM, ids.next(), item)
-        await writer.write([new])
+        await bulk.write([new])
         stable = encode_id_key(item.stable_id)
         names.append((key, ObjRef(new.id, workload.ITEM.name).pack()))
         by_id.append((stable, key))
         locations.append((encode_key(*location.split("/")[2:]), stable))
-    indexes: dict[str, StoredIndex] = {}
-    for index_name, entries in (("names", names), ("ids", by_id), ("locations", locations)):
+    for index, entries in (("names", names), ("ids", by_id), ("locations", locations)):
         entries.sort()
-        loaded = await _bulk_load(writer, entries, ids.next)
-        indexes[index_name] = StoredIndex(holds=INDEXES[MAIN.name][index_name], data=loaded.encode())
+        for at in range(0, total, _FED_AT_ONCE):
+            await bulk.feed(index, entries[at : at + _FED_AT_ONCE])
         entries.clear()
-    record = CommitRecord(sequence=1, time_us=persistence.clock.now_us(), parents=(), indexes=indexes)
-    head = ids.next()
-    await writer.write([NewObject(COMMIT, head, Commit(record))])
-    await writer.finish()
-    ref = (await store.backend.fetch_refs([MAIN]))[0]
-    if ref is None or not await store.backend.swap_ref(ref, ref._replace(head=head)):
-        raise RuntimeError("somebody else writes to the store that is being loaded")
-
-
-async def _bulk_load(
-    writer: "_RowWriter", entries: Sequence[tuple[bytes, bytes]], new_id: Callable[[], ObjId]
-) -> Index:
-    load = BulkLoad(new_id=new_id, limits=IndexLimits())
-    rest = iter(entries)
-    while batch := list(islice(rest, 10_000)):
-        await writer.write(NewObject(INDEX_NODE, node_id, node) for node_id, node in load.feed(batch))
-    applied = load.finish()
-    await writer.write(NewObject(INDEX_NODE, node_id, node) for node_id, node in applied.nodes)
-    return applied.index
-
-
-class _RowWriter:
-    """Encodes objects and writes their rows many at a time, past the cache."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._rows: list[Row] = []
-
-    async def write(self, objects: Iterable[NewObject]) -> None:
-        for new in objects:
-            self._rows += self._store.encode(new).rows
-        if len(self._rows) >= _WRITE_ROWS:
-            await self.finish()
-
-    async def finish(self) -> None:
-        rows, self._rows = self._rows, []
-        await self._store.backend.write(rows)
-        await asyncio.sleep(0)
+    await bulk.commit("bench", "load", [])

@@ -89,7 +89,12 @@ class Requests:
 
     async def create_table(self, table: Leaf) -> Answer:
         """Create one table."""
-        body = {"name": table.name, "schema": self._schema, "properties": self._properties}
+        body = {
+            "name": table.name,
+            "schema": self._schema,
+            "stage-create": False,
+            "properties": self._properties,
+        }
         return await self._connection.request("POST", f"{self._namespace(table)}/tables", body)
 
     async def create_view(self, view: Leaf) -> Answer:

@@ -15,6 +15,7 @@ A maintainer must not break: every target gets the same requests; errors are cou
 
 import os
 import tempfile
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -62,7 +63,7 @@ async def _workloads(target: Target) -> dict[str, tuple[Ask, int]]:
     tables = f"{namespace}/tables"
     await _send(connection, f"{target.catalog.root}/namespaces", {"namespace": ["bench"], "properties": {}})
     for number in range(TABLES):
-        await _send(connection, tables, {"name": f"t{number:03d}", "schema": SCHEMA, "properties": {}})
+        await _send(connection, tables, _new_table(f"t{number:03d}"))
     body = '{"requirements":[],"updates":[{"action":"set-properties","updates":{"k":"{number}"}}]}'
     asked = {
         "load, 1 client": (Ask(f"{tables}/t050"), 1),
@@ -85,11 +86,12 @@ async def _make_snapshots(connection: Connection, target: Target) -> str:
     # Apart, so that the list has as many tables as its name says.
     await _send(connection, f"{target.catalog.root}/namespaces", {"namespace": ["many"], "properties": {}})
     tables = f"{target.catalog.namespace('many')}/tables"
-    await _send(connection, tables, {"name": "many", "schema": SCHEMA, "properties": {}})
+    await _send(connection, tables, _new_table("many"))
+    now_ms = time.time_ns() // 1_000_000
     for first in range(1, SNAPSHOTS, _SNAPSHOTS_AT_ONCE):
         numbers = range(first, first + _SNAPSHOTS_AT_ONCE)
         updates: list[dict[str, object]] = [
-            {"action": "add-snapshot", "snapshot": _snapshot(number)} for number in numbers
+            {"action": "add-snapshot", "snapshot": _snapshot(number, now_ms + number)} for number in numbers
         ]
         ref = {"ref-name": "main", "type": "branch", "snapshot-id": numbers[-1]}
         updates.append({"action": "set-snapshot-ref", **ref})
@@ -100,11 +102,16 @@ async def _make_snapshots(connection: Connection, target: Target) -> str:
     return f"{tables}/many"
 
 
-def _snapshot(number: int) -> dict[str, object]:
+def _new_table(name: str) -> dict[str, object]:
+    # Nessie wants to be told that it is not staged.
+    return {"name": name, "schema": SCHEMA, "stage-create": False, "properties": {}}
+
+
+def _snapshot(number: int, time_ms: int) -> dict[str, object]:
     snapshot: dict[str, object] = {
         "snapshot-id": number,
         "sequence-number": number,
-        "timestamp-ms": 4_000_000_000_000 + number,
+        "timestamp-ms": time_ms,
         "manifest-list": f"s3://lake/warehouse/many/metadata/snap-{number:019d}-1-0b1a.avro",
         "summary": {
             "operation": "append",

@@ -18,16 +18,18 @@ import msgspec
 from cynosure.common.errors import CynosureError
 from cynosure.common.quantities import format_duration
 from cynosure.common.telemetry.metrics import Counter
-from cynosure.common.telemetry.request_scope import current_scope
+from cynosure.common.telemetry.request_scope import RequestScope, current_scope
 from cynosure.common.telemetry.settings import TelemetrySettings
 
 DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
 
 _LOG_EVENTS = Counter("telemetry", "log_events", "Log events written, by level.", labels=("level",))
 _FIELDS = "cynosure_fields"
+_SCOPE_FIELDS = RequestScope.__struct_fields__
 _MAX_DEPTH = 6
 _MAX_TEXT = 10_000
 """Longer text is cut: one line of a log must stay one line that tools accept."""
+_encode = msgspec.json.Encoder().encode
 
 
 class Log:
@@ -56,14 +58,23 @@ class Log:
             trace = (
                 (type(error), error, error.__traceback__) if error is not None and with_traceback else None
             )
-            self._logger.log(level, name, extra={_FIELDS: fields}, exc_info=trace, stacklevel=2)
+            # Not through `Logger.log`: no line says where it was written, and looking that up costs as much
+            # as formatting.
+            record = logging.LogRecord(self._logger.name, level, "", 0, name, None, trace)
+            setattr(record, _FIELDS, fields)
+            self._logger.handle(record)
 
 
 class JsonFormatter(logging.Formatter):
     """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:  # noqa: D102
-        return _escape(json.dumps(_event_of(record), ensure_ascii=False))
+        event = _event_of(record)
+        try:
+            return _escape(_encode(event).decode())
+        except (UnicodeEncodeError, OverflowError):
+            # Half a character or a number of more than 64 bits: rare, and no reason to lose the line.
+            return _escape(json.dumps(event, ensure_ascii=False))
 
 
 class TextFormatter(logging.Formatter):
@@ -102,14 +113,16 @@ def start_logging(settings: TelemetrySettings, stream: TextIO | None = None) -> 
 
 def _event_of(record: logging.LogRecord) -> dict[str, Any]:
     created = datetime.fromtimestamp(record.created, UTC)
-    scope = msgspec.structs.asdict(current_scope())
-    event = {
+    scope = current_scope()
+    event: dict[str, Any] = {
         "time": created.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "level": record.levelname.lower(),
         "event": _cut(record.getMessage()),
         "logger": record.name,
-        **{name: _cut(value) for name, value in scope.items() if value},
     }
+    for name in _SCOPE_FIELDS:
+        if value := getattr(scope, name):
+            event[name] = _cut(value)
     for name, value in getattr(record, _FIELDS, {}).items():
         event[f"field_{name}" if name in event else name] = _plain(value, _MAX_DEPTH)
     if record.exc_info and record.exc_info[1] is not None:
@@ -119,6 +132,11 @@ def _event_of(record: logging.LogRecord) -> dict[str, Any]:
 
 def _plain(value: Any, depth: int) -> Any:
     """A value that JSON can hold and that says nothing secret. Unknown types give their `repr`."""
+    # Exactly these types: a subclass may be anything, also a secret.
+    if type(value) is str:
+        return _cut(value)
+    if type(value) is int:
+        return value
     match value:
         case float() if not math.isfinite(value):
             # JSON has no infinity; many readers refuse a line that holds one.
