@@ -8,12 +8,13 @@ A maintainer must not break: a request on a connection in use, whose head arrive
 """
 
 import asyncio
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from cynosure.api.errors import ErrorEnvelope, ErrorModel
+from cynosure.server.corked import CorkedTransport
 from cynosure.server.tls import PeerTls
 
 MAX_HEAD_BYTES: Final = 64 * 2**10
@@ -45,6 +46,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Remember what the TLS handshake, which is over by now, found out about the peer."""
         super().connection_made(transport)
+        self.transport = cast(asyncio.Transport, CorkedTransport(transport, self.loop))
         connection = transport.get_extra_info("ssl_object")
         if connection is not None:
             self._extensions = {"tls": PeerTls(connection)}
