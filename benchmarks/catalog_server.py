@@ -71,6 +71,28 @@ async def start_ours(store: str, directory: str = "") -> AsyncIterator[Target]:
             await server.wait()
 
 
+@asynccontextmanager
+async def start_bare() -> AsyncIterator[Target]:
+    """The web server alone (`bare_server.py`): tells how fast the machine is just now."""
+    port = _free_port()
+    server = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "benchmarks.bare_server", str(port), env=dict(os.environ)
+    )
+    try:
+        connection = Connection(f"http://127.0.0.1:{port}")
+        while server.returncode is None:
+            with suppress(OSError, EOFError):
+                await connection.request("GET", "/")
+                break
+            await asyncio.sleep(0.1)
+        connection.close()
+        yield Target("bare", Catalog(f"http://127.0.0.1:{port}", ""), server.pid)
+    finally:
+        if server.returncode is None:
+            server.terminate()
+        await server.wait()
+
+
 async def find_peer(name: str, address: str) -> Target:
     """A server that somebody else has started on this machine."""
     port = urlsplit(address).port

@@ -3,7 +3,8 @@
 One operation is one request. *load*: a table with two columns. *list*: 100 tables. *commit*: one property is
 set, by one client on one table or by 16 clients over 100 tables. *snapshots*: load of a table with 2,000
 snapshots, all of them or those that refs name. *fdatasync*: the machine's own, on the disk of `directory`.
-CPU is that of the process that listens and its children.
+*bare*: uvicorn with an application that does nothing; 26 us on a quiet machine, so its cost in the same run
+tells how much slower the machine is just now. CPU is that of the process that listens and its children.
 
     ./dev bench catalog                                  ours on the memory store and on SQLite
     scripts/peers/fixture & scripts/peers/nessie &
@@ -19,7 +20,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from benchmarks.catalog_server import Target, find_peer, start_ours
+from benchmarks.catalog_server import Target, find_peer, start_bare, start_ours
 from benchmarks.http_client import Connection
 from benchmarks.http_load import Ask, ask_with_python, ask_with_wrk, has_wrk
 from benchmarks.measure import Figures, Meter, Options, Round
@@ -51,6 +52,8 @@ async def open_candidates(options: Options) -> AsyncIterator[Mapping[str, Round]
         for target in targets:
             for name, (ask, clients) in (await _workloads(target)).items():
                 candidates[f"{target.name}: {name}"] = _asking(target, ask, clients, seconds, is_wrk=is_wrk)
+        bare = await stack.enter_async_context(start_bare())
+        candidates["bare: 16 clients"] = _asking(bare, Ask("/"), 16, seconds, is_wrk=is_wrk)
         if "sqlite" in ours:
             candidates["fdatasync"] = _syncing(directory)
         yield candidates
@@ -176,6 +179,10 @@ def promises(result: Result) -> list[Promise]:
         if has(result, candidate):
             used_ms = median(result, candidate, _cpu_ms)
             found.append(Promise(f"{candidate}: CPU per request, ms", "≤", most, used_ms))
+    for work, most_times in (("load", 3.0), ("list", 3.0), ("commit", 23.0)):
+        if has(result, f"memory: {work}, 16 clients", "bare: 16 clients"):
+            times = ratio(result, f"memory: {work}, 16 clients", "bare: 16 clients", _cpu_ms)
+            found.append(Promise(f"memory: {work}, 16 clients, CPU over bare, times", "≤", most_times, times))
     if has(result, "memory: commit, 16 clients", "nessie: commit, 16 clients"):
         times = ratio(result, "memory: commit, 16 clients", "nessie: commit, 16 clients", rate)
         found.append(Promise("commit, 16 clients, over nessie, times", "≥", 2, times))
