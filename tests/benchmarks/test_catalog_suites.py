@@ -21,7 +21,7 @@ def run(suite: str, only: tuple[str, ...] = (), **options: object) -> Result:
 def test_the_catalog_suite_measures_our_server_without_an_error() -> None:
     result = run("catalog", ours="memory", seconds=0.2)
 
-    assert len(result.candidates) == 8
+    assert len(result.candidates) == 9
     assert {rounds[0].notes["errors"] for rounds in result.candidates.values()} == {0}
     assert all(rounds[0].watched_cpu_s > 0 for rounds in result.candidates.values())
     figures = [promise.figure for promise in catalog.promises(result)]
