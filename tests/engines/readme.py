@@ -14,8 +14,9 @@ def find_snippet(readme: Path, imports: str, url: str, *, jars: Sequence[Path] |
 
     With `jars` Spark takes these files instead of fetching the same ones again.
     """
-    (snippet,) = [text for text in _BLOCK.findall(readme.read_text()) if f"from {imports} import" in text]
-    snippet = snippet.replace(DOCUMENTED_URL, url)
+    blocks: list[str] = _BLOCK.findall(readme.read_text())
+    (found,) = [text for text in blocks if f"from {imports} import" in text]
+    snippet = found.replace(DOCUMENTED_URL, url)
     if jars is not None:
         snippet, replaced = _PACKAGES.subn(f'"spark.jars", "{",".join(map(str, jars))}"', snippet)
         assert replaced == 1
