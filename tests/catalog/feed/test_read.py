@@ -10,11 +10,13 @@ from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.commit_table import TableChange
 from cynosure.catalog.operations.commit_transaction import commit_transaction
+from cynosure.catalog.operations.create_namespace import create_namespace
 from cynosure.catalog.operations.drop_table import drop_table
 from cynosure.catalog.operations.rename_table import rename_table
 from cynosure.common.errors import BadInput
 from cynosure.persistence.history.chain import Chain
-from cynosure.testing.small_catalog import ROOT, directory_on, make_catalog
+from cynosure.persistence.references import DEFAULT_REALM
+from cynosure.testing.small_catalog import ROOT, directory_on, make_catalog, open_directory_in
 from tests.catalog.tables import T, change, make, properties, updates
 
 pytestmark = pytest.mark.anyio
@@ -134,3 +136,16 @@ async def test_the_chain_forgets_what_the_current_head_does_not_lead_to(catalog:
     assert chain.find(newest) is None
     assert chain.find(past.state.commit.record.sequence) == past.ref.head
     assert chain.find(1) is not None
+
+
+async def test_a_cursor_survives_a_restart(tmp_path: Path):
+    url = f"sqlite:{tmp_path / 'store.db'}"
+    async with open_directory_in(tmp_path / "files", url=url) as directory:
+        catalog = await make_catalog(directory, tmp_path / "files")
+        await create_namespace(catalog, ROOT, ("ns",), {})
+        cursor = (await read_changes(catalog, ROOT)).cursor
+        await make(catalog)
+    async with open_directory_in(tmp_path / "files", url=url) as directory:
+        catalog = await directory.open(DEFAULT_REALM, "lake")
+        page = await read_changes(catalog, ROOT, start=cursor)
+    assert [each.kind for each in page.changes] == ["table-created"]

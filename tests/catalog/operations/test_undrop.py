@@ -4,24 +4,29 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec import Raw
 
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.errors import LocationRefused, NoSuchDropped, NoSuchNamespace, TableExists
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.create_namespace import create_namespace
+from cynosure.catalog.operations.create_view import CreateView, create_view
 from cynosure.catalog.operations.drop_namespace import drop_namespace
 from cynosure.catalog.operations.drop_table import drop_table
+from cynosure.catalog.operations.drop_view import drop_view
 from cynosure.catalog.operations.forget_dropped import forget_dropped
 from cynosure.catalog.operations.list_dropped import list_dropped
 from cynosure.catalog.operations.load_table import load_table
+from cynosure.catalog.operations.load_view import load_view
 from cynosure.catalog.operations.report_metrics import Report, report_metrics
 from cynosure.catalog.operations.restore_dropped import restore_dropped
 from cynosure.catalog.reports import reports_committer
 from cynosure.common.errors import Expired
 from cynosure.testing.harness.clock import ManualClock
-from cynosure.testing.small_catalog import ROOT, make_catalog, open_directory_in
+from cynosure.testing.small_catalog import ROOT, SCHEMA, make_catalog, open_directory_in
 from tests.catalog.tables import T, change, decoded, make, properties
 
 pytestmark = pytest.mark.anyio
@@ -109,6 +114,30 @@ async def test_a_namespace_and_then_what_was_in_it(catalog: OpenCatalog):
     await restore_dropped(catalog, ROOT, namespace_drop)
     await restore_dropped(catalog, ROOT, table_drop)
     await load_table(catalog, ROOT, T)
+
+
+async def test_a_view_comes_back_too(catalog: OpenCatalog):
+    name = Identifier(("ns",), "v")
+    version = {
+        "version-id": 1,
+        "timestamp-ms": 1_750_000_000_000,
+        "schema-id": 0,
+        "summary": {},
+        "representations": [{"type": "sql", "sql": "SELECT 1", "dialect": "spark"}],
+        "default-namespace": ["ns"],
+    }
+    wanted = CreateView(name, SCHEMA, Raw(msgspec.json.encode(version)))
+    created = await create_view(catalog, ROOT, wanted)
+    await drop_view(catalog, ROOT, name)
+    drop_id, entity = await only_dropped(catalog)
+    assert entity.kind == "view"
+
+    await make(catalog, name)
+    with pytest.raises(TableExists):
+        await restore_dropped(catalog, ROOT, drop_id)
+    await restore_dropped(catalog, ROOT, drop_id, path=("ns", "again"))
+
+    assert await load_view(catalog, ROOT, Identifier(("ns",), "again")) == created
 
 
 async def test_after_the_window_nothing_is_listed_restored_or_kept(catalog: OpenCatalog, clock: ManualClock):
