@@ -156,7 +156,7 @@ def _check_segments(segments: Sequence[str], field: str) -> None:
         if len(segment) < 7 and _DOTS.fullmatch(segment):
             fix = "Write the path without . and .. segments, encoded or not."
             raise _refuse("A location has a dot segment", field, fix, joined)
-    if len(joined) * 4 > MAX_SEGMENT_BYTES:  # four bytes is the most that one character takes
+    if len(joined) > MAX_SEGMENT_BYTES or not joined.isascii():  # a character of ASCII is one byte
         _check_length(segments, field)
 
 

@@ -15,6 +15,8 @@ from cynosure.iceberg.metadata import TableMetadata
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
 from cynosure.persistence.objects import ObjRef
+from cynosure.persistence.spi import ObjId
+from cynosure.persistence.store import NewObject
 from cynosure.storage.location import Location
 
 
@@ -46,15 +48,7 @@ async def register_table(
         await require_free_name(view, table, for_view=False)
         entity_id = catalog.shared.persistence.ids.next()
         claims = await claim_location(view, Location.parse(metadata.location), entity_id)
-        registered, objects = keep_version(
-            catalog,
-            metadata,
-            state_id=catalog.shared.persistence.ids.next(),
-            entity_id=entity_id,
-            base=None,
-            metadata_location=metadata_location,
-            file_number=file_number_of(metadata_location),
-        )
+        registered, objects = _keep(catalog, metadata, metadata_location, entity_id)
         return prepared_creation(table, Version(registered, objects, []), claims)
 
     return (await catalog.commit(caller, "register-table", prepare)).result.answer()
@@ -75,7 +69,18 @@ async def _prepare_overwrite(
         entity_id,
         given_up=location_key(Location.parse(old_location)),
     )
-    registered, objects = keep_version(
+    registered, objects = _keep(catalog, metadata, metadata_location, entity_id)
+    key, before, after = table_key(table), ref.pack(), registered.ref.pack()
+    detail = raw_detail({"id": entity_id, "path": (*table.namespace, table.name)})
+    feed = Change(kind="table-overwritten", index="names", key=key, before=before, after=after, detail=detail)
+    changes: dict[str, dict[bytes, bytes | None]] = {"names": {key: after}, "locations": claims}
+    return Prepared(registered, changes, objects, [feed])
+
+
+def _keep(
+    catalog: OpenCatalog, metadata: TableMetadata, metadata_location: str, entity_id: ObjId
+) -> tuple[ManagedTable, list[NewObject]]:
+    return keep_version(
         catalog,
         metadata,
         state_id=catalog.shared.persistence.ids.next(),
@@ -84,8 +89,3 @@ async def _prepare_overwrite(
         metadata_location=metadata_location,
         file_number=file_number_of(metadata_location),
     )
-    key, before, after = table_key(table), ref.pack(), registered.ref.pack()
-    detail = raw_detail({"id": entity_id, "path": (*table.namespace, table.name)})
-    feed = Change(kind="table-overwritten", index="names", key=key, before=before, after=after, detail=detail)
-    changes: dict[str, dict[bytes, bytes | None]] = {"names": {key: after}, "locations": claims}
-    return Prepared(registered, changes, objects, [feed])
