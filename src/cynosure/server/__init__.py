@@ -10,8 +10,8 @@ The only room that knows every class. Read in this order:
 - `run.py`         `serve`: one process, or workers on one socket; `catalog.py` and `worker.py` are the
                    entries of child processes, `child.py` how they end
 - `up.py`, `supervisor.py`, `link.py`   child processes kept alive, and ended with their parent
-- `listen.py`, `protocol.py`, `tls.py`, `certs.py`, `data_dir.py`   sockets, connections, TLS, certificates,
-                   the data directory
+- `listen.py`, `protocol.py`, `corked.py`, `tls.py`, `certs.py`, `data_dir.py`   sockets, connections, TLS,
+                   certificates, the data directory
 
 A maintainer must not break: no process started here outlives the one that started it.
 """
