@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cynosure.api.asgi import App
+from cynosure.api.gate import Gate
 from cynosure.api.middleware.errors import Errors
 from cynosure.api.middleware.limits import Limits
-from cynosure.api.middleware.local_hosts import LocalHosts
 from cynosure.api.middleware.telemetry import AccessLog, Telemetry
 from cynosure.api.openapi import openapi_route
 from cynosure.api.router import Route, Router
@@ -42,14 +42,12 @@ def make_service(
     rng: random.Random,
     limits: RequestLimits = RequestLimits(),  # noqa: B008 - immutable
     access_log: AccessLog = "notable",
-    only_host: str | None = None,
+    gate: Gate | None = None,
 ) -> Service:
     """Put router, OpenAPI description and middleware together. Metrics must have been started before.
 
-    `only_host`: refuse requests that were not meant for this machine, known by this name and its own ones.
+    `gate` may be left out where all routes are public.
     """
     described = [*routes, openapi_route(routes, title=title, version=version)]
-    inner: App = Limits(Router(described), clock, **limits._asdict())
-    if only_host is not None:
-        inner = LocalHosts(inner, only_host)
+    inner: App = Limits(Router(described, gate), clock, **limits._asdict())
     return Service(Telemetry(Errors(inner), clock, rng, access_log=access_log), described)

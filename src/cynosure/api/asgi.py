@@ -19,6 +19,8 @@ DEADLINE_S: Final = "cynosure.deadline_s"
 nothing is cancelled when it passes, because a cancelled write has an unknown outcome."""
 OPERATION: Final = "cynosure.operation"
 """`str`, the operation id of the matched route; set by the router, read by telemetry."""
+CALLER: Final = "cynosure.caller"
+"""`cynosure.auth.caller.Caller`, whom the gate let in; set by the router, missing on public routes."""
 STATUS: Final = "cynosure.status"
 """`int`; set by `Response.send` when the response begins. From then on an error can no longer be answered
 with an envelope."""

@@ -57,6 +57,8 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     tree.BadPageToken: Answer(400, "BadRequestException"),
     tree.TooLarge: Answer(413, "PayloadTooLargeException"),
     tree.Expired: Answer(410, "ExpiredException"),
+    tree.NotAuthenticated: Answer(401, "NotAuthorizedException"),
+    tree.Forbidden: Answer(403, "ForbiddenException"),
     tree.NotFound: Answer(404, "NotFoundException"),
     tree.AlreadyExists: Answer(409, "AlreadyExistsException"),
     tree.Conflict: Answer(409, "CommitFailedException"),

@@ -17,6 +17,7 @@ METRICS_ROUTE = Route(
     "GET",
     "/metrics",
     serve_metrics,
+    is_public=True,
     operation_id="getMetrics",
     summary="Metrics of all worker processes in Prometheus' text format",
     tags=("service",),

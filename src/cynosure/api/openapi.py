@@ -44,6 +44,7 @@ def openapi_route(routes: Iterable[Route], *, title: str, version: str) -> Route
         "GET",
         "/openapi.json",
         serve_openapi,
+        is_public=True,
         operation_id="getOpenApi",
         summary="This description",
         tags=("service",),

@@ -19,9 +19,11 @@ from cynosure.api import asgi
 from cynosure.api.asgi import Receive, Scope, Send
 from cynosure.api.decode import BodyDecoder, QueryDecoder
 from cynosure.api.errors import MethodNotAllowed
+from cynosure.api.gate import Gate
 from cynosure.api.messages import Request, Response
 from cynosure.api.percent import decode_segment
-from cynosure.common.errors import BadInput, NotFound
+from cynosure.auth.caller import Caller
+from cynosure.common.errors import BadInput, Forbidden, NotAuthenticated, NotFound
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -51,6 +53,8 @@ class Route:
     """Struct of the query parameters, decoded into `Request.query`."""
     responses: Mapping[int, Any] = field(kw_only=True, default_factory=dict)
     """Type of the JSON body by status; `None` for an answer without body. Errors need no entry."""
+    is_public: bool = field(kw_only=True, default=False)
+    """Answered without asking who wants to know."""
 
     def list_params(self) -> list[str]:
         """Names of the path parameters, in their order."""
@@ -60,12 +64,22 @@ class Route:
 class _Endpoint:
     """A route with everything that can be computed before the first request."""
 
-    __slots__ = ("_recent_queries", "body", "handler", "operation_id", "params", "query", "route")
+    __slots__ = (
+        "_recent_queries",
+        "body",
+        "handler",
+        "is_public",
+        "operation_id",
+        "params",
+        "query",
+        "route",
+    )
 
     def __init__(self, route: Route) -> None:
         self.route = route
         self.handler = route.handler
         self.operation_id = route.operation_id
+        self.is_public = route.is_public
         self.body = None if route.request is None else BodyDecoder(route.request)
         self.query = None if route.query is None else QueryDecoder(route.query)
         parts = route.path.split("/")
@@ -104,8 +118,12 @@ class _Node:
 class Router:
     """An ASGI application that answers the given routes. Errors pass to the middleware around it."""
 
-    def __init__(self, routes: Iterable[Route]) -> None:
+    def __init__(self, routes: Iterable[Route], gate: Gate | None = None) -> None:
         self.routes = tuple(routes)
+        self._gate = gate
+        closed = [route.operation_id for route in self.routes if not route.is_public]
+        if gate is None and closed:
+            raise ValueError(f"Routes that are not public need a gate: {closed}")
         root = _Node()
         for route in self.routes:
             _insert(root, route)
@@ -119,12 +137,21 @@ class Router:
         """Answer one HTTP request."""
         endpoint, params = self._match(scope["method"], scope["raw_path"])
         scope[asgi.OPERATION] = endpoint.operation_id
-        request = Request(scope, receive, params)
-        if endpoint.query is not None:
-            request.query = endpoint.read_query(scope["query_string"])
-        if endpoint.body is not None:
-            request.body = await endpoint.body.read(scope, receive)
-        response = await endpoint.handler(request)
+        caller: Caller | None = None
+        try:
+            if not endpoint.is_public:
+                assert self._gate is not None  # noqa: S101 - checked when the router was made
+                caller = scope[asgi.CALLER] = await self._gate.admit(scope)
+            request = Request(scope, receive, params)
+            if endpoint.query is not None:
+                request.query = endpoint.read_query(scope["query_string"])
+            if endpoint.body is not None:
+                request.body = await endpoint.body.read(scope, receive)
+            response = await endpoint.handler(request)
+        except (NotAuthenticated, Forbidden) as error:
+            if self._gate is not None:
+                await self._gate.refused(scope, caller, error)
+            raise
         await response.send(scope, send)
 
     def _match(self, method: str, raw_path: bytes) -> _Match:

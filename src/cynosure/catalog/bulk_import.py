@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.entities import NAMESPACE, NamespaceEntity
 from cynosure.catalog.errors import LocationRefused
 from cynosure.catalog.locations import check_allowed, location_key

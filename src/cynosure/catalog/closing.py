@@ -19,7 +19,7 @@ So a catalog that accepts writes is never unlisted.
 Must not break: both orders, and that every closing puts a mark of its own.
 """
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.errors import CatalogNotEmpty
 from cynosure.catalog.names import CLOSED
 from cynosure.catalog.opened import Shared

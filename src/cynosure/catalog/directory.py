@@ -4,17 +4,21 @@ Must not break: the name is looked up on the current head for every request; onl
 remembered, never how a name was resolved before.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from msgspec import Struct
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller, commit_as
+from cynosure.auth.ports import Target
+from cynosure.auth.rbac.operations import Operation
+from cynosure.auth.require import require_allowed
 from cynosure.catalog.listed import load_listed
 from cynosure.catalog.opened import OpenCatalog, Shared
-from cynosure.persistence.commit import Committed, Committer, Prepared, Request, View
+from cynosure.persistence.commit import Committer, Prepared, View
 from cynosure.persistence.references import realm_reference
-from cynosure.persistence.spi import ObjId, RealmId
+from cynosure.persistence.spi import ObjId, RealmId, RefKey
 from cynosure.storage.open_fileio import FileIOs
 
 R = TypeVar("R")
@@ -39,21 +43,27 @@ class Directory:
         """The committer of a realm's list of catalogs."""
         return self.shared.persistence.committer(realm_reference(realm, "catalogs"))
 
+    async def authorize(
+        self, caller: Caller, operation: Operation, *targets: Target
+    ) -> Mapping[RefKey, ObjId]:
+        """Refuse what the caller may not do to the realm or a catalog as a whole."""
+        return await require_allowed(self.shared.authorizer, caller, operation, targets, None)
+
     async def commit(
-        self, caller: Caller, operation: str, prepare: Callable[[View], Awaitable[Prepared[R]]]
+        self,
+        caller: Caller,
+        operation: Operation,
+        targets: tuple[Target, ...],
+        prepare: Callable[[View], Awaitable[Prepared[R]]],
     ) -> R:
-        """Commit a change to the list of catalogs in the caller's realm."""
-        outcome = await self.committer(caller.realm).commit(
-            Request(
-                prepare,
-                caller.principal,
-                operation=operation,
-                request_id=caller.request_id,
-                key_hash=caller.key_hash,
-            )
-        )
-        assert isinstance(outcome, Committed)  # noqa: S101 - keys are looked up before an operation begins
-        return outcome.result
+        """Commit a change to the list of catalogs in the caller's realm, if it may be made."""
+
+        async def authorized(view: View) -> Prepared[R]:
+            guards = await self.authorize(caller, operation, *targets)
+            prepared = await prepare(view)
+            return replace(prepared, guards={**guards, **prepared.guards})
+
+        return (await commit_as(self.committer(caller.realm), caller, operation.name, authorized)).result
 
     async def open(self, realm: RealmId, name: str) -> OpenCatalog:
         """The catalog of this name; `NoSuchCatalog` when the realm has none."""

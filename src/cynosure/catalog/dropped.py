@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.persistence.commit import Change
 from cynosure.persistence.commit.records import raw_detail
 from cynosure.persistence.index import encode_id_key

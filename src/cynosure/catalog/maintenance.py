@@ -6,7 +6,7 @@ others waiting.
 
 from collections.abc import Awaitable, Callable
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.files.sweep import sweep_strays
 from cynosure.catalog.opened import OpenCatalog

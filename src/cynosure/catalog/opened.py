@@ -4,23 +4,26 @@ Operations are functions `operation(catalog, caller, …)` in `operations/`, one
 `OpenCatalog` and know nothing of HTTP.
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeVar
 
+from cynosure.auth.caller import Caller, commit_as
+from cynosure.auth.ports import Authorizer, Target
+from cynosure.auth.rbac.operations import Operation
+from cynosure.auth.require import require_allowed
 from cynosure.catalog.background import Background
-from cynosure.catalog.caller import Caller
 from cynosure.catalog.entities import CatalogEntity
 from cynosure.catalog.managed.recent import RecentTables
 from cynosure.catalog.recent_lists import RecentLists
 from cynosure.catalog.settings import CatalogSettings
 from cynosure.catalog.single_flight import SingleFlight
 from cynosure.iceberg.limits import SizeLimits
-from cynosure.persistence.commit import Committed, Committer, Prepared, Request, State, View
+from cynosure.persistence.commit import Committed, Committer, Prepared, State, View
 from cynosure.persistence.lifecycle import Persistence
 from cynosure.persistence.references import catalog_reference
-from cynosure.persistence.spi import RealmId
+from cynosure.persistence.spi import ObjId, RealmId, RefKey
 from cynosure.persistence.store import Store
 from cynosure.storage.fileio import FileIO
 from cynosure.storage.location import Location
@@ -37,6 +40,7 @@ class Shared:
     tables: RecentTables
     settings: CatalogSettings
     background: Background
+    authorizer: Authorizer
     imports: SingleFlight
     """Imports of metadata files under way."""
     lists: RecentLists = field(default_factory=RecentLists)
@@ -75,18 +79,27 @@ class OpenCatalog:
         persistence = self.shared.persistence
         return persistence.clock.now_us() - persistence.settings.gc.undrop_window // _US
 
+    async def authorize(
+        self, view: View, caller: Caller, operation: Operation, *targets: Target
+    ) -> Mapping[RefKey, ObjId]:
+        """Refuse what the caller may not do; what the permission rests on, for `Prepared.guards`."""
+        return await require_allowed(self.shared.authorizer, caller, operation, targets, view)
+
     async def commit(
-        self, caller: Caller, operation: str, prepare: Callable[[View], Awaitable[Prepared[R]]]
+        self,
+        caller: Caller,
+        operation: Operation,
+        targets: tuple[Target, ...],
+        prepare: Callable[[View], Awaitable[Prepared[R]]],
     ) -> Committed[R]:
-        """Commit one operation of this caller. Errors of `prepare` reach the caller as they are."""
-        outcome = await self.committer.commit(
-            Request(
-                prepare,
-                caller.principal,
-                operation=operation,
-                request_id=caller.request_id,
-                key_hash=caller.key_hash,
-            )
-        )
-        assert isinstance(outcome, Committed)  # noqa: S101 - keys are looked up before an operation begins
-        return outcome
+        """Commit one operation of this caller, if it may be done to these targets.
+
+        Authorized on the very state it is prepared on, and again whenever it is prepared again.
+        """
+
+        async def authorized(view: View) -> Prepared[R]:
+            guards = await self.authorize(view, caller, operation, *targets)
+            prepared = await prepare(view)
+            return replace(prepared, guards={**guards, **prepared.guards})
+
+        return await commit_as(self.committer, caller, operation.name, authorized)

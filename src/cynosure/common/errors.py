@@ -5,6 +5,8 @@ CynosureError
 │   ├── BadPageToken        forged, truncated, foreign or damaged token
 │   └── TooLarge            the value cannot be stored at that size
 ├── Expired                 a token, cursor or window that was valid once
+├── NotAuthenticated        nobody knows who asks: no credential, or one that is not good (any more)
+├── Forbidden               the caller is known and may not do this
 ├── NotFound                no such thing
 ├── AlreadyExists           the name is taken
 ├── Conflict                the caller's requirement does not hold on the current state
@@ -66,6 +68,14 @@ class TooLarge(BadInput):
 
 class Expired(CynosureError):
     """Something that was valid once: a page token, a cursor, a restore window."""
+
+
+class NotAuthenticated(CynosureError):
+    """No credential, or none that is good. Says no more than that to whoever may be a stranger."""
+
+
+class Forbidden(CynosureError):
+    """The caller is known and may not do this."""
 
 
 class NotFound(CynosureError):

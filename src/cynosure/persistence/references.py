@@ -5,9 +5,11 @@
 | system        | `realms`     | the realms of this store                                         |
 | a realm       | `catalogs`   | catalogs with their allowed and base locations                   |
 | a realm       | `principals` | principals, principal roles, assignments                         |
-| a realm       | `settings`   | settings of the realm                                            |
+| a realm       | `settings`   | settings of the realm: the keys that sign its tokens             |
+| a realm       | `audit`      | what was done and what was refused, kept longer than the history |
 | a catalog     | `main`       | namespaces, tables, views, policies and their mappings           |
-| a catalog     | `grants`     | grants: apart, so grant writes do not contend with table commits |
+| a catalog     | `grants`     | catalog roles, who has them, what they may: apart, so that they  |
+|               |              | do not contend with table commits                                |
 | a catalog     | `reports`    | metrics reports of clients: apart for the same reason            |
 
 Index names mean the same everywhere: `names` (name to object), `ids` (stable id to name), `locations`
@@ -41,16 +43,21 @@ INDEXES: Mapping[str, Mapping[str, Holds]] = MappingProxyType(
     {
         "realms": MappingProxyType({"names": "objects"}),
         "catalogs": _NAMED,
-        "principals": MappingProxyType({"names": "objects", "ids": "bytes", "assignments": "bytes"}),
+        "principals": MappingProxyType(
+            {"names": "objects", "ids": "bytes", "clients": "bytes", "assignments": "bytes"}
+        ),
         "settings": MappingProxyType({"names": "objects"}),
+        "audit": MappingProxyType({"events": "objects", "positions": "bytes"}),
         "main": MappingProxyType({**_NAMED, "dropped": "objects"}),
-        "grants": MappingProxyType({"grants": "bytes"}),
+        "grants": MappingProxyType(
+            {"names": "objects", "ids": "bytes", "assignments": "bytes", "grants": "bytes"}
+        ),
         "reports": MappingProxyType({"reports": "objects"}),
     }
 )
 """Per reference name, its indexes. A later version may add one: it is empty in older commits."""
 
-REALM_REFERENCES = ("catalogs", "principals", "settings")
+REALM_REFERENCES = ("catalogs", "principals", "settings", "audit")
 CATALOG_REFERENCES = ("main", "grants", "reports")
 
 REALMS = RefKey(SYSTEM_REALM, REALM_SCOPE, "realms")

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from cynosure.api.operator import OperatorCommand
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.entities import CatalogEntity
 from cynosure.catalog.listed import check_catalog_name

@@ -6,7 +6,7 @@ A maintainer must not break: it is created only where there is none at all, neve
 from contextlib import suppress
 from typing import Final
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.errors import CatalogExists
 from cynosure.catalog.operations.create_catalog import NewCatalog, create_catalog

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from cynosure.auth.settings import AuthSettings
 from cynosure.catalog.settings import CatalogSettings
 from cynosure.common.errors import Misconfigured
 from cynosure.common.keyring import KeyringSettings
@@ -105,6 +106,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that can be set, by room."""
 
     server: ServerSettings = ServerSettings()
+    auth: AuthSettings = AuthSettings()
     catalog: CatalogSettings = CatalogSettings()
     persistence: PersistenceSettings = PersistenceSettings()
     storage: StorageSettings = StorageSettings()

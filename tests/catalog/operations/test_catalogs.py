@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.entities import CatalogEntity
 from cynosure.catalog.errors import CatalogExists, InvalidName, LocationRefused, NoSuchCatalog

@@ -1,30 +1,20 @@
 """Who asks, of which catalog, about what: read from the request the same way by every handler.
 
-Must not break: a realm that is named is either the one that answers or refused; never ignored.
+Must not break: the caller is who the gate let in, and nobody else.
 """
 
+from cynosure.api import asgi
 from cynosure.api.messages import Request
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.names import Identifier, Namespace, check_name, parse_namespace
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.common.errors import NotFound
-from cynosure.persistence.references import DEFAULT_REALM
-
-ROOT = "root"
-"""The principal of every request on a server that authenticates nobody; it listens on loopback only."""
 
 
 def caller_of(request: Request) -> Caller:
     """The caller behind a request."""
-    realm = request.find_header(b"polaris-realm")
-    if realm is not None and realm != DEFAULT_REALM:
-        raise NotFound(
-            "This server has no such realm",
-            fix=f"Leave the Polaris-Realm header out, or send {DEFAULT_REALM!r}.",
-            realm=realm,
-        )
-    return Caller(ROOT, DEFAULT_REALM, request.request_id)
+    caller: Caller = request.scope[asgi.CALLER]
+    return caller
 
 
 async def catalog_of(directory: Directory, caller: Caller, request: Request) -> OpenCatalog:

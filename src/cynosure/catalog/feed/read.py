@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.feed.cursor import Cursor, expired, open_cursor, seal_cursor
 from cynosure.catalog.feed.watch import wait_for_commit
 from cynosure.catalog.names import is_namespace_key, path_of

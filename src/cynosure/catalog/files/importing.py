@@ -8,7 +8,7 @@ import gzip
 import zlib
 from typing import Final
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.files.versions import keep_version
 from cynosure.catalog.locations import claim_location, location_key
 from cynosure.catalog.managed.loading import load_table_at

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.errors import NotImported
 from cynosure.catalog.files.export import DELETE_AFTER_COMMIT, Export, remove
 from cynosure.catalog.files.importing import import_pointer

@@ -6,7 +6,7 @@ did, and nothing of it is visible to others before all of it is.
 
 from collections.abc import Sequence
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.files.export import Export
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.commit_table import (

@@ -6,7 +6,7 @@ references are adopted. A crash in between leaves what the repairer removes or c
 
 from msgspec import Struct
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.entities import CATALOG, CatalogEntity
 from cynosure.catalog.errors import CatalogExists

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.entities import NAMESPACE, NamespaceEntity
 from cynosure.catalog.errors import NamespaceExists
 from cynosure.catalog.names import Namespace, namespace_key, namespace_text

@@ -4,7 +4,7 @@ import uuid
 
 from msgspec import Raw, Struct
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.files.export import Export
 from cynosure.catalog.files.view_versions import ViewVersion, export_view
 from cynosure.catalog.locations import (

@@ -6,7 +6,7 @@ between them leaves: `catalog.closing`.
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.closing import close, find_mark, reopen
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.listed import Listed, load_listed, location_keys

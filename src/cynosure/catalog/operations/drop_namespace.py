@@ -1,6 +1,6 @@
 """Drop an empty namespace. It can be restored within the undrop window."""
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.dropped import Removal
 from cynosure.catalog.entities import NAMESPACE
 from cynosure.catalog.errors import NamespaceNotEmpty, NoSuchNamespace

@@ -1,16 +1,15 @@
 """Drop a table: its name is free at once, its files stay, and it can be restored for a while."""
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.dropped import Removal
 from cynosure.catalog.locations import location_key
-from cynosure.catalog.managed.state import POINTER, TABLE
+from cynosure.catalog.managed.identity import load_identity
 from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.resolve import require_open, require_table_ref
 from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.index import encode_id_key
 from cynosure.persistence.objects import ObjRef
-from cynosure.persistence.spi import ObjId
 from cynosure.storage.location import Location
 
 
@@ -59,12 +58,3 @@ async def prepare_drop(
         "dropped": {**removal.entry},
     }
     return Prepared(None, changes, [removal.new], [removal.change])
-
-
-async def load_identity(view: View, ref: ObjRef) -> tuple[ObjId, str]:
-    """A table's stable id and location."""
-    if ref.type == POINTER.name:
-        pointer = (await view.load_many(POINTER, [ref.id]))[0]
-        return pointer.id, pointer.location
-    state = (await view.load_many(TABLE, [ref.id]))[0]
-    return state.id, state.location

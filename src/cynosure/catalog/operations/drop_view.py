@@ -1,6 +1,6 @@
 """Drop a view: its name is free at once, and it can be restored for a while."""
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.dropped import Removal
 from cynosure.catalog.locations import location_key
 from cynosure.catalog.managed.view_state import VIEW

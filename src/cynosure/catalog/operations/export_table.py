@@ -2,7 +2,7 @@
 
 import gzip
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.files.importing import import_pointer
 from cynosure.catalog.managed.loading import load_table_at
 from cynosure.catalog.managed.state import POINTER

@@ -3,7 +3,7 @@
 Must not break: reports of a table go after its entry has gone, so a table that is restored keeps them.
 """
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.dropped import DROPPED, DroppedEntity
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.reports import reports_committer, reports_prefix

@@ -1,6 +1,6 @@
 """All catalogs of a realm."""
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.entities import CATALOG, CatalogEntity
 from cynosure.persistence.index import after

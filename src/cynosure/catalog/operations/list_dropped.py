@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.dropped import DROPPED, DroppedEntity
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.persistence.index import decode_id_key

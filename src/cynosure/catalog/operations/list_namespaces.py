@@ -1,6 +1,6 @@
 """List the namespaces right below another, or at the top."""
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.listing import Listing, Paging, list_encoded
 from cynosure.catalog.names import Namespace, children_prefix
 from cynosure.catalog.opened import OpenCatalog

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.listing import Paging, choose_size
+from cynosure.catalog.managed.identity import load_identity
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.drop_table import load_identity
 from cynosure.catalog.reports import METRICS_REPORT, MetricsReport, reports_committer, reports_prefix
 from cynosure.catalog.resolve import require_table_ref
 from cynosure.persistence.listing import list_page

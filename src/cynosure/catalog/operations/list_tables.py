@@ -1,6 +1,6 @@
 """List the tables of a namespace."""
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.listing import Listing, Paging, list_encoded
 from cynosure.catalog.names import Namespace, tables_prefix
 from cynosure.catalog.opened import OpenCatalog

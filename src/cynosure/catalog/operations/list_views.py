@@ -1,6 +1,6 @@
 """List the views of a namespace."""
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.listing import Listing, Paging, list_encoded
 from cynosure.catalog.names import Namespace, views_prefix
 from cynosure.catalog.opened import OpenCatalog

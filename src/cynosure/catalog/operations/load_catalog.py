@@ -1,6 +1,6 @@
 """One catalog, as a thing: its entry in the realm's list."""
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.entities import CatalogEntity
 from cynosure.catalog.listed import load_listed

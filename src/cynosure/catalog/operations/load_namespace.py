@@ -1,7 +1,7 @@
 """Read a namespace, or only whether it is there."""
 
+from cynosure.auth.caller import Caller
 from cynosure.catalog import resolve
-from cynosure.catalog.caller import Caller
 from cynosure.catalog.entities import NamespaceEntity
 from cynosure.catalog.names import Namespace
 from cynosure.catalog.opened import OpenCatalog

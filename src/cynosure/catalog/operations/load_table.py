@@ -3,7 +3,7 @@
 Must not break: the name is resolved on the current head; only what an id stands for comes from memory.
 """
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.files.importing import import_pointer
 from cynosure.catalog.managed.answer import Snapshots, TableAnswer
 from cynosure.catalog.managed.loading import load_refs_answer, load_table_at

@@ -1,6 +1,6 @@
 """Load a view, or ask whether it exists. Nothing here reads object storage."""
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.managed.view_state import VIEW, ViewState
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog

@@ -1,15 +1,15 @@
 """Register a table whose metadata file exists already: read it into the store, under a name."""
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.files.importing import file_number_of, load_metadata_file
 from cynosure.catalog.files.versions import Version, keep_version
 from cynosure.catalog.locations import check_allowed, check_property_locations, claim_location, location_key
 from cynosure.catalog.managed.answer import TableAnswer
+from cynosure.catalog.managed.identity import load_identity
 from cynosure.catalog.managed.table import ManagedTable
 from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.create_table import prepared_creation
-from cynosure.catalog.operations.drop_table import load_identity
 from cynosure.catalog.resolve import find_table_ref, require_free_name, require_namespace, require_open
 from cynosure.iceberg.metadata import TableMetadata
 from cynosure.persistence.commit import Change, Prepared, View

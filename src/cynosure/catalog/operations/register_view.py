@@ -1,6 +1,6 @@
 """Make a view of a metadata file that exists. The file stays where it is and is not written again."""
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.files.importing import file_number_of, read_metadata_file
 from cynosure.catalog.files.view_versions import ViewVersion
 from cynosure.catalog.locations import check_allowed, check_property_locations, claim_location

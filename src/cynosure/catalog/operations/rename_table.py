@@ -1,9 +1,9 @@
 """Rename a table, also into another namespace. It keeps its id, its location and its history."""
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
+from cynosure.catalog.managed.identity import load_identity
 from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.drop_table import load_identity
 from cynosure.catalog.resolve import require_free_target, require_namespace, require_open, require_table_ref
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail

@@ -1,6 +1,6 @@
 """Rename a view, also into another namespace. It keeps its id, its location and its history."""
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.managed.view_state import VIEW
 from cynosure.catalog.names import Identifier, view_key
 from cynosure.catalog.opened import OpenCatalog

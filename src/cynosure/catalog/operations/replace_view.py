@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.files.export import Export
 from cynosure.catalog.files.view_versions import export_view
 from cynosure.catalog.locations import (

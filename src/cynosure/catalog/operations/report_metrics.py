@@ -4,10 +4,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
+from cynosure.catalog.managed.identity import load_identity
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.drop_table import load_identity
 from cynosure.catalog.reports import (
     METRICS_REPORT,
     MetricsReport,

@@ -1,6 +1,6 @@
 """Restore something dropped: the same id, the same state, and so the same history and grants."""
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.dropped import DROPPED, DroppedEntity
 from cynosure.catalog.errors import NamespaceExists, NoSuchDropped
 from cynosure.catalog.locations import claim_location

@@ -1,6 +1,6 @@
 """Unregister a table: drop it and answer with its last metadata, so that another catalog can take it."""
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.files.importing import import_pointer
 from cynosure.catalog.managed.answer import TableAnswer
 from cynosure.catalog.managed.loading import load_table_at

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct, structs
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.entities import CATALOG, CatalogEntity
 from cynosure.catalog.errors import NoSuchCatalog

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Struct
 
-from cynosure.catalog.caller import Caller
+from cynosure.auth.caller import Caller
 from cynosure.catalog.entities import NAMESPACE
 from cynosure.catalog.errors import NoSuchNamespace, Unprocessable
 from cynosure.catalog.names import Namespace, namespace_key, namespace_text

@@ -104,6 +104,8 @@ async def build_commit(
                 request_id=request.request_id,
                 key_hash=request.key_hash,
                 changes=tuple(prepared.feed),
+                actor=request.actor,
+                roles=request.roles,
             )
             for request, prepared in members
         ),

@@ -61,6 +61,10 @@ class RequestRecord(Stored, frozen=True):
     key_hash: str = ""
     """Hash of the Idempotency-Key; empty without one."""
     changes: tuple[Change, ...] = ()
+    actor: str = ""
+    """The service that acted for the principal; empty when it acted itself."""
+    roles: tuple[str, ...] = ()
+    """Roles of the principal that were active."""
 
 
 class CommitRecord(Stored, frozen=True):

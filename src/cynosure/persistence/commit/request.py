@@ -47,6 +47,10 @@ class Request(Generic[R]):
     request_id: str = ""
     key_hash: str = ""
     """Hash of the Idempotency-Key, lower-case hexadecimal; empty without one."""
+    actor: str = ""
+    """The service that acts for the principal; empty when it acts itself."""
+    roles: tuple[str, ...] = ()
+    """Roles of the principal that were active."""
     is_exclusive: bool = False
     """Prepared on exactly the state it replaces and committed alone: for changes that depend on the
     whole state, such as a restore. Holds up the queue while it is prepared."""

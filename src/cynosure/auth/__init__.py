@@ -1,0 +1,16 @@
+"""Who asks, and whether they may: principals, roles, tokens, grants, audit.
+
+Read in this order:
+
+- `ports.py`        the two contracts, `Authenticator` and `Authorizer`, and what a decision is
+- `caller.py`       who asks; `standing.py` what that principal is and has right now
+- `entities.py`     what the store holds; `operations/` one file per operation on principals and roles
+- `rbac/`           privileges, what each operation needs, grants, the internal authorizer, explanations
+- `tokens/`         issuing, signing keys, verifying, other issuers (OIDC)
+- `realms.py`, `bootstrap.py`   realms, and how one gets its first principal
+- `audit/`          what was done and what was refused, kept and delivered
+- `require.py`      a decision made binding
+
+A maintainer must not break: everything fails closed, and rights are looked up for every request; what is
+remembered is remembered by the head it was read at.
+"""

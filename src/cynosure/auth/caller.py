@@ -1,0 +1,72 @@
+"""Who asks: the principal, its realm, and the request it asks in. Every operation takes one.
+
+Must not break: a caller without an identity and not of the machine itself has no rights at all, so whatever is
+left out when one is made can only take rights away.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from msgspec import Struct
+
+from cynosure.persistence.commit import Committed, Committer, Prepared, Request, View
+from cynosure.persistence.references import DEFAULT_REALM
+from cynosure.persistence.spi import ObjId, RealmId
+
+R = TypeVar("R")
+
+
+class Identity(Struct, frozen=True):
+    """Who a credential stands for. What its principal may do is looked up when it is needed (`standing.py`)."""
+
+    principal_id: ObjId
+    credential: int = 0
+    """Generation of the secret that the token was obtained with; 0 for tokens of another issuer."""
+    scope: tuple[str, ...] | None = None
+    """Names of the principal roles that were asked for; `None` asks for all."""
+    external_roles: tuple[str, ...] = ()
+    """Principal roles that another issuer's token says its subject has."""
+    actor_id: ObjId = ObjId(0)
+    """The trusted service that acts for the principal; 0 when it acts itself."""
+    actor_credential: int = 0
+
+
+class Caller(Struct, frozen=True):
+    """The principal behind a request."""
+
+    principal: str
+    realm: RealmId = DEFAULT_REALM
+    request_id: str = ""
+    key_hash: str = ""
+    """Hash of the Idempotency-Key; empty without one."""
+    identity: Identity | None = None
+    is_operator: bool = False
+    """Of the machine itself: the server's own work, or whoever may open its operator socket. May do all."""
+    roles: tuple[str, ...] = ()
+    """Names of the principal roles that were active when the request came; for logs and audit only."""
+    actor: str = ""
+    """Name of the service that acts for the principal; for logs and audit only."""
+
+
+def operator_caller(name: str = "operator", realm: RealmId = DEFAULT_REALM, request_id: str = "") -> Caller:
+    """A caller of the machine itself."""
+    return Caller(name, realm, request_id, is_operator=True)
+
+
+async def commit_as(
+    committer: Committer, caller: Caller, operation: str, prepare: Callable[[View], Awaitable[Prepared[R]]]
+) -> Committed[R]:
+    """Commit one operation of this caller. Errors of `prepare` reach the caller as they are."""
+    outcome = await committer.commit(
+        Request(
+            prepare,
+            caller.principal,
+            operation=operation,
+            request_id=caller.request_id,
+            key_hash=caller.key_hash,
+            actor=caller.actor,
+            roles=caller.roles,
+        )
+    )
+    assert isinstance(outcome, Committed)  # noqa: S101 - keys are looked up before an operation begins
+    return outcome

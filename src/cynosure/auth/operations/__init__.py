@@ -1,0 +1,1 @@
+"""Operations on principals and principal roles, one file each: resolve, authorize, act, answer."""
