@@ -422,3 +422,64 @@ async def test_who_asks_for_a_fresh_head_is_not_given_a_remembered_one(
 
     assert fresh.head == 2
     assert (await stale_heads.find(key())).head == 2
+
+
+async def test_heads_that_are_read_ahead_share_one_round_trip(backend: HeldBackend, heads: Heads) -> None:
+    backend.move(7, "grants")
+
+    heads.read_ahead([key(), key("grants")])
+    main = asyncio.create_task(heads.load(key()))
+    grants = asyncio.create_task(heads.load(key("grants")))
+    await asyncio.sleep(0)
+    backend.release(0)
+
+    assert [(await main).head, (await grants).head] == [1, 7]
+    assert [set(keys) for keys, _ in backend.reads] == [{key(), key("grants")}]
+
+
+async def test_a_head_that_was_read_ahead_is_not_used_twice(backend: HeldBackend, heads: Heads) -> None:
+    heads.read_ahead([key()])
+    await asyncio.sleep(0)
+    backend.release(0)
+    assert (await heads.load(key())).head == 1
+    backend.move(2)
+
+    again = asyncio.create_task(heads.load(key()))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    backend.release(1)
+
+    assert (await again).head == 2
+
+
+async def test_who_must_know_the_newest_head_does_not_get_the_one_read_ahead(
+    backend: HeldBackend, heads: Heads
+) -> None:
+    heads.read_ahead([key()])
+    await asyncio.sleep(0)
+    backend.release(0)
+    backend.move(2)
+
+    fresh = asyncio.create_task(heads.load(key(), is_fresh=True))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    backend.release(1)
+
+    assert (await fresh).head == 2
+
+
+async def test_another_request_does_not_get_what_was_read_ahead(backend: HeldBackend, heads: Heads) -> None:
+    async def first() -> None:
+        heads.read_ahead([key()])
+        await asyncio.sleep(0)
+        backend.release(0)
+
+    await asyncio.create_task(first())
+    backend.move(2)
+
+    other = asyncio.create_task(heads.load(key()))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    backend.release(1)
+
+    assert (await other).head == 2

@@ -5,12 +5,16 @@ a reader may share a database read only if that read *starts after the reader ar
 is already under way could miss a commit acknowledged in between. So while reads are under way, newcomers
 gather for the next one, and its cost is divided among them.
 
+Who knows early which heads a request will want asks for all of them at once (`read_ahead`), so that they share
+one round trip instead of following each other.
+
 Must not break: with the default `max_staleness_s=0`, a read never returns a head older than one that
 was acknowledged, by any server, before the read began (docs/invariants.md).
 """
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from typing import NamedTuple
 
 from cynosure.common.clock import Clock
@@ -30,6 +34,13 @@ class _Recent(NamedTuple):
     ref: Reference
 
 
+_Asked = dict[RefKey, "asyncio.Future[Reference | None]"]
+
+_ahead: ContextVar[_Asked | None] = ContextVar("heads_read_ahead", default=None)
+"""Reads that this request began before it needs them. Each answers one question and is gone then, so that
+whoever asks again, to learn what changed, asks the database."""
+
+
 class Heads:
     """One per process and backend."""
 
@@ -37,17 +48,19 @@ class Heads:
         self._backend = backend
         self._clock = clock
         self._max_staleness_s = max_staleness_s
-        self._gathering: dict[RefKey, asyncio.Future[Reference | None]] = {}
+        self._gathering: _Asked = {}
         self._readers: set[asyncio.Task[None]] = set()
         self._under_way = 0
         self._recent: dict[RefKey, _Recent] = {}
+        self._answers_at_once = False
+        """Whether the database did so when it was last asked."""
         self.reads = 0
 
     async def find(self, key: RefKey, *, is_fresh: bool = False) -> Reference | None:
         """The reference as the database has it, or `None`.
 
-        `is_fresh` asks the database also where staleness is allowed: for those who know of a newer head, and
-        would be given the older one for as long as it is remembered.
+        `is_fresh` asks the database also where staleness is allowed or a read was begun ahead: for those who
+        know of a newer head, and would be given the older one for as long as it is remembered.
         """
         if self._max_staleness_s and not is_fresh:
             recent = self._recent.get(key)
@@ -56,6 +69,21 @@ class Heads:
         refs = self._find_now((key,))
         if refs is not None:
             return refs[0]
+        ahead = None if is_fresh else _ahead.get()
+        begun = None if ahead is None else ahead.pop(key, None)
+        # Shielded: one reader's cancellation must not take the answer from the others.
+        return await asyncio.shield(begun or self._gather(key))
+
+    def read_ahead(self, keys: Iterable[RefKey]) -> None:
+        """Begin to read heads that this request is going to ask for, all in one round trip.
+
+        Call it once per request, as early as they are known. Nothing happens where reads are not round trips.
+        """
+        if self._max_staleness_s or self._answers_at_once:
+            return
+        _ahead.set({key: self._gather(key) for key in keys})
+
+    def _gather(self, key: RefKey) -> "asyncio.Future[Reference | None]":
         future = self._gathering.get(key)
         if future is None:
             future = self._gathering[key] = asyncio.get_running_loop().create_future()
@@ -64,8 +92,7 @@ class Heads:
                 task = asyncio.create_task(self._read_gathered())
                 self._readers.add(task)
                 task.add_done_callback(self._readers.discard)
-        # Shielded: one reader's cancellation must not take the answer from the others.
-        return await asyncio.shield(future)
+        return future
 
     async def load(self, key: RefKey, *, is_fresh: bool = False) -> Reference:
         """As `find`, for a reference that must exist."""
@@ -98,6 +125,7 @@ class Heads:
         # Order: the time first, because an age counts from the start of its read.
         started_s = self._clock.monotonic_s() if self._max_staleness_s else 0.0
         refs = self._backend.fetch_refs_now(keys)
+        self._answers_at_once = refs is not None
         if refs is not None:
             self.reads += 1
             if self._max_staleness_s:

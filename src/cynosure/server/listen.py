@@ -15,6 +15,7 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from cynosure.client.unix_socket import is_answering, short_path
 from cynosure.common.errors import Misconfigured
@@ -22,23 +23,10 @@ from cynosure.common.errors import Misconfigured
 _BACKLOG = 2048
 
 
-def listen_tcp(host: str, port: int, *, is_private: bool = False) -> socket.socket:
-    """A socket that listens on the first address of `host`. Port 0 takes a free one.
-
-    `is_private` refuses every address that other machines could reach.
-    """
+def listen_tcp(host: str, port: int) -> socket.socket:
+    """A socket that listens on the first address of `host`. Port 0 takes a free one."""
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        # Order: nothing is bound, not even for a moment, before it is known to be private.
-        if is_private and not ipaddress.ip_address(address[0]).is_loopback:
-            raise Misconfigured(
-                "This version serves this machine only, because it does not ask who its clients are",
-                fix="Set --host to 127.0.0.1 or ::1; use a tunnel (ssh -L) from elsewhere.",
-                host=host,
-                address=address[0],
-            )
+        family, kind, protocol, _, address = _first_address(host, port)
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise _unusable(error, host, port) from error
@@ -51,6 +39,18 @@ def listen_tcp(host: str, port: int, *, is_private: bool = False) -> socket.sock
         listener.close()
         raise _unusable(error, host, port) from error
     return listener
+
+
+def is_private(host: str) -> bool:
+    """Whether only this machine reaches what listens on `host`. An unknown host is not private."""
+    try:
+        return ipaddress.ip_address(_first_address(host, 0)[4][0]).is_loopback
+    except (OSError, ValueError):
+        return False
+
+
+def _first_address(host: str, port: int) -> Any:
+    return socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
 
 
 def url_of(listener: socket.socket, host: str, *, is_tls: bool) -> str:

@@ -18,16 +18,19 @@ import uvloop
 from msgspec import Struct
 
 from cynosure.common.clock import SystemClock
-from cynosure.common.telemetry.logs import start_logging
+from cynosure.common.telemetry.logs import WARNING, Log, start_logging
 from cynosure.common.telemetry.metrics import forget_worker, prepare_directory
 from cynosure.server.data_dir import RoleLock, prepare_data_dir
 from cynosure.server.lifespan import Ready, serve_catalog
 from cynosure.server.link import SupervisorLink
-from cynosure.server.listen import listen_tcp
+from cynosure.server.listen import is_private, listen_tcp
 from cynosure.server.settings import Settings, SettingsSource
 from cynosure.server.supervisor import ChildSpec, RestartPolicy, Supervisor
 
 ROLE = "catalog"
+_USE_TLS = "Tokens and secrets cross the network in clear. Set server.tls, or put a TLS proxy in front."
+
+_log = Log(__name__)
 
 OnReady = Callable[[Ready], None]
 
@@ -61,8 +64,9 @@ def _run_catalog(source: SettingsSource, on_ready: OnReady, link: SupervisorLink
     prepare_data_dir(server.data_dir)
     with contextlib.ExitStack() as stack:
         stack.enter_context(RoleLock(server.data_dir, ROLE))
-        # Every request is the principal `root`, so nobody else may be able to send one.
-        listener = stack.enter_context(listen_tcp(server.host, server.port, is_private=True))
+        listener = stack.enter_context(listen_tcp(server.host, server.port))
+        if server.tls.certificate is None and not is_private(server.host):
+            _log.event("server.plain_http", level=WARNING, host=server.host, fix=_USE_TLS)
         if server.workers == 1:
             _run(serve_catalog(settings, listener, clock=SystemClock(), rng=_new_rng(), on_ready=on_ready))
         else:

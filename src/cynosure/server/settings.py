@@ -69,8 +69,7 @@ class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Directory for the embedded store, keys, metrics and the operator socket; relative to the working
     directory. Made with mode 0700 when missing."""
     host: str = "127.0.0.1"
-    """Address to listen on. Only addresses of this machine itself: this version does not ask who its clients
-    are."""
+    """Address to listen on. Beyond this machine use TLS, here (`server.tls`) or in a proxy in front."""
     port: Annotated[int, Meta(ge=0, le=65535)] = 8181
     """Port to listen on; 0 picks a free one."""
     workers: Annotated[int, Meta(ge=1, le=256)] = 1

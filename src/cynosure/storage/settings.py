@@ -27,3 +27,6 @@ class StorageSettings(Struct, frozen=True, forbid_unknown_fields=True):
     file_roots: dict[str, Path] = field(default_factory=dict)
     """Directories of this machine, by any name, below which catalogs may keep their files, besides
     `warehouse` in the data directory."""
+    file_on_network: bool = False
+    """Whether a server that other machines can reach serves catalogs on local files too. Their clients would
+    have to see the same files."""

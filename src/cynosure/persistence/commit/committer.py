@@ -334,7 +334,7 @@ class Committer:
         keys = {key for entry in entries if entry.prepared for key in entry.prepared.guards}
         if not keys:
             return entries
-        found = await asyncio.gather(*(self._heads.find(key) for key in sorted(keys)))
+        found = await asyncio.gather(*(self._heads.find(key, is_fresh=True) for key in sorted(keys)))
         heads = {ref.key: ref.head for ref in found if ref is not None}
         current: list[Entry] = []
         for entry in entries:
