@@ -12,12 +12,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
 from msgspec import Struct
 
 from benchmarks.http_client import Catalog, Connection
+from cynosure.testing.admin import Admin
+from cynosure.testing.catalog_server import bootstrap_environment, make_client
+from cynosure.testing.login import Login, make_credential
 
 _START_S = 30.0
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else ""
@@ -55,16 +59,18 @@ async def start_ours(store: str, directory: str = "") -> AsyncIterator[Target]:
         port = _free_port()
         where = ["--data", data, *(("--store", "memory:") if store == "memory" else ())]
         with (Path(data) / "server.log").open("wb") as log:
-            server = await _cynosure("serve", "catalog", "--port", str(port), *where, stderr=log, stdout=log)
+            root = make_credential()
+            env = {**os.environ, **bootstrap_environment(root)}
+            command = ["serve", "catalog", "--port", str(port), *where]
+            server = await _cynosure(*command, env=env, stderr=log, stdout=log)
         try:
-            address = f"http://127.0.0.1:{port}/api/catalog"
             await _wait_until_ready(server, port, Path(data) / "server.log")
-            # Through the server's own operator socket.
-            made = await _cynosure("catalogs", "create", CATALOG, *where, stdout=asyncio.subprocess.DEVNULL)
-            if await made.wait():
-                raise SystemExit("bench: our server refuses to create a catalog")
-            catalog = await Catalog.find(f"{address}?warehouse={CATALOG}")
-            yield Target(store, catalog, server.pid)
+            url = f"http://127.0.0.1:{port}"
+            async with make_client(Login(url, root), base_url=url) as http:
+                await Admin(http).create_catalog(CATALOG, (Path(data) / "warehouse" / CATALOG).as_uri())
+                await Admin(http).grant_content(CATALOG)
+            address = f"http://{root.text}@127.0.0.1:{port}/api/catalog?warehouse={CATALOG}"
+            yield Target(store, await Catalog.find(address), server.pid)
         finally:
             if server.returncode is None:
                 server.terminate()
@@ -106,9 +112,9 @@ async def find_peer(name: str, address: str) -> Target:
     return Target(name, await Catalog.find(address), listening[0])
 
 
-async def _cynosure(*arguments: str, **options: object) -> asyncio.subprocess.Process:
+async def _cynosure(*arguments: str, **options: Any) -> asyncio.subprocess.Process:
     program = Path(sys.executable).with_name("cynosure")
-    return await asyncio.create_subprocess_exec(str(program), *arguments, **options, env=dict(os.environ))  # type: ignore[arg-type]
+    return await asyncio.create_subprocess_exec(str(program), *arguments, **options)
 
 
 async def _wait_until_ready(server: asyncio.subprocess.Process, port: int, log: Path) -> None:

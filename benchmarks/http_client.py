@@ -5,8 +5,9 @@ A maintainer must not break: it reads the whole answer before the next request, 
 
 import asyncio
 from typing import NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
+import httpx
 import msgspec
 
 
@@ -20,11 +21,13 @@ class Answer(NamedTuple):
 class Connection:
     """One kept-alive connection to one server; opened by the first request, and again when it was closed."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, token: str = "") -> None:
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
         headers = [f"Host: {self._host}:{self._port}", "Accept: application/json"]
         headers.append("Content-Type: application/json")
+        if token:
+            headers.append(f"Authorization: Bearer {token}")
         self._head = "".join(f"{header}\r\n" for header in headers).encode()
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
@@ -77,26 +80,50 @@ async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
 class Catalog:
     """The paths of one catalog behind an Iceberg REST address, as `GET /v1/config` tells them."""
 
-    def __init__(self, url: str, root: str) -> None:
+    def __init__(self, url: str, root: str, token: str = "") -> None:
         self.url = url
         self.root = root
         """Path of everything below the prefix."""
+        self.token = token
+        """Empty for a server that does not ask who its clients are."""
+
+    def connect(self) -> Connection:
+        """A connection of its own, with the token."""
+        return Connection(self.url, self.token)
 
     @classmethod
     async def find(cls, address: str) -> "Catalog":
-        """Ask the server for its prefix. The address may end with `?warehouse=NAME`."""
+        """Ask the server for its prefix.
+
+        The address may end with `?warehouse=NAME`, and may name a client: `http://ID:SECRET@HOST:PORT/PATH`.
+        """
         parts = urlsplit(address)
         path = parts.path.rstrip("/")
-        connection = Connection(address)
+        url = f"{parts.scheme}://{parts.hostname}:{parts.port}"
+        token = ""
+        if parts.username:
+            token = await _fetch_token(f"{url}{path}/v1/oauth/tokens", parts.username, parts.password or "")
+        connection = Connection(url, token)
         query = f"?{parts.query}" if parts.query else ""
         answer = await connection.request("GET", f"{path}/v1/config{query}")
         connection.close()
         if answer.status != 200:
-            raise SystemExit(f"bench: {address} answered {answer.status} to /v1/config")
+            raise SystemExit(f"bench: {url} answered {answer.status} to /v1/config")
         config = msgspec.json.decode(answer.body)
         prefix = {**config.get("defaults", {}), **config.get("overrides", {})}.get("prefix", "")
-        return cls(f"{parts.scheme}://{parts.netloc}", f"{path}/v1/{quote(prefix)}".rstrip("/"))
+        return cls(url, f"{path}/v1/{quote(prefix)}".rstrip("/"), token)
 
     def namespace(self, *levels: str) -> str:
         """Path of a namespace."""
         return f"{self.root}/namespaces/{'%1F'.join(map(quote, levels))}"
+
+
+async def _fetch_token(address: str, client_id: str, secret: str) -> str:
+    form = {"grant_type": "client_credentials", "scope": "PRINCIPAL_ROLE:ALL"}
+    form |= {"client_id": unquote(client_id), "client_secret": unquote(secret)}
+    async with httpx.AsyncClient(trust_env=False) as client:
+        answer = await client.post(address, data=form)
+    if answer.status_code != 200:
+        raise SystemExit(f"bench: {address} gave no token: {answer.status_code} {answer.text}")
+    token: str = answer.json()["access_token"]
+    return token

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 from msgspec import Struct
 
-from benchmarks.http_client import Connection
+from benchmarks.http_client import Catalog
 
 _DONE = """
 done = function(summary, latency)
@@ -55,13 +55,23 @@ def has_wrk() -> bool:
     return False
 
 
-async def ask_with_wrk(url: str, ask: Ask, *, clients: int, seconds: float) -> Told:
+async def ask_with_wrk(catalog: Catalog, ask: Ask, *, clients: int, seconds: float) -> Told:
     """Let wrk ask."""
     with TemporaryDirectory(prefix="cynosure-bench-") as folder:
         script = Path(folder) / "ask.lua"
-        script.write_text(_lua(ask) + _DONE)
+        script.write_text(_lua(ask, catalog.token) + _DONE)
         process = await asyncio.create_subprocess_exec(
-            *("wrk", "-t1", f"-c{clients}", f"-d{seconds:g}s", "--timeout", "20s", "-s", str(script), url),
+            *(
+                "wrk",
+                "-t1",
+                f"-c{clients}",
+                f"-d{seconds:g}s",
+                "--timeout",
+                "20s",
+                "-s",
+                str(script),
+                catalog.url,
+            ),
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
         )
@@ -71,13 +81,15 @@ async def ask_with_wrk(url: str, ask: Ask, *, clients: int, seconds: float) -> T
     return msgspec.json.decode(told, type=Told)
 
 
-def _lua(ask: Ask) -> str:
+def _lua(ask: Ask, token: str) -> str:
     path = f'string.gsub("{ask.path}", "{{table}}", string.format("%03d", n % {ask.tables}))'
     body = f"string.gsub('{ask.body}', '{{number}}', tostring(n))" if ask.body else "nil"
+    authorization = f'wrk.headers["Authorization"] = "Bearer {token}"' if token else ""
     return f"""
 local n = 0
 wrk.headers["Accept"] = "application/json"
 wrk.headers["Content-Type"] = "application/json"
+{authorization}
 request = function()
   n = n + 1
   local path, body = {path}, {body}
@@ -86,7 +98,7 @@ end
 """
 
 
-async def ask_with_python(url: str, ask: Ask, *, clients: int, seconds: float) -> Told:
+async def ask_with_python(catalog: Catalog, ask: Ask, *, clients: int, seconds: float) -> Told:
     """Ask from this process."""
     end_s = time.perf_counter() + seconds
     latencies_s: list[float] = []
@@ -94,7 +106,7 @@ async def ask_with_python(url: str, ask: Ask, *, clients: int, seconds: float) -
 
     async def ask_on() -> None:
         nonlocal errors, number
-        connection = Connection(url)
+        connection = catalog.connect()
         while (began_s := time.perf_counter()) < end_s:
             number += 1
             path = ask.path.replace("{table}", f"{number % ask.tables:03d}")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from benchmarks.http_client import Answer, Catalog, Connection
+from benchmarks.http_client import Answer, Catalog
 
 Namespace = tuple[str, ...]
 
@@ -70,7 +70,7 @@ class Requests:
     def __init__(self, catalog: Catalog, tree: Tree) -> None:
         self._catalog = catalog
         self._tree = tree
-        self._connection = Connection(catalog.url)
+        self._connection = catalog.connect()
         self._properties = {f"InitialAttribute_{at}": str(at) for at in range(tree.properties)}
         fields = [
             {"id": at, "name": "id" if at == 0 else f"column{at}", "required": at == 0, "type": _type(at)}

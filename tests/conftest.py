@@ -18,7 +18,7 @@ hypothesis.settings.register_profile("cynosure", deadline=None, database=None)
 hypothesis.settings.register_profile("soak", deadline=None, database=None, max_examples=2_000)
 hypothesis.settings.load_profile("cynosure")
 
-pytest_plugins = ["cynosure.testing.harness.fixtures"]
+pytest_plugins = ["cynosure.testing.harness.fixtures", "tests.written_secrets"]
 
 MARKED_BY_FIXTURE = {"postgres_url": "postgres", "s3_url": "s3", "specs": "specs"}
 

@@ -5,10 +5,12 @@ set, by one client on one table or by 16 clients over 100 tables. *snapshots*: l
 snapshots, all of them or those that refs name. *fdatasync*: the machine's own, on the disk of `directory`.
 *bare*: uvicorn with an application that does nothing; 26 us on a quiet machine, so its cost in the same run
 tells how much slower the machine is just now. CPU is that of the process that listens and its children.
+Requests to our server carry a token, and are authorized; a peer's only if its address names a client.
 
     ./dev bench catalog                                  ours on the memory store and on SQLite
     scripts/peers/fixture & scripts/peers/nessie &
     ./dev bench catalog --target fixture=http://127.0.0.1:18181 --target nessie=http://127.0.0.1:18182/iceberg
+    scripts/peers/commit 3630d25 & ./dev bench catalog --target before=http://127.0.0.1:18185/api/catalog?warehouse=main
     ./dev bench catalog --only 'memory: load, 16 clients' --set ours=memory --set seconds=8
 
 A maintainer must not break: every target gets the same requests; errors are counted and shown.
@@ -61,7 +63,7 @@ async def open_candidates(options: Options) -> AsyncIterator[Mapping[str, Round]
 
 async def _workloads(target: Target) -> dict[str, tuple[Ask, int]]:
     """What a target can be asked, by name, with the number of clients. Makes the tables for it."""
-    connection = Connection(target.catalog.url)
+    connection = target.catalog.connect()
     namespace = target.catalog.namespace("bench")
     tables = f"{namespace}/tables"
     await _send(connection, f"{target.catalog.root}/namespaces", {"namespace": ["bench"], "properties": {}})
@@ -140,7 +142,7 @@ def _asking(target: Target, ask: Ask, clients: int, seconds: float, *, is_wrk: b
     async def run(meter: Meter) -> None:
         meter.watch(target.pid)
         with meter.measuring():
-            told = await asking(target.catalog.url, ask, clients=clients, seconds=seconds)
+            told = await asking(target.catalog, ask, clients=clients, seconds=seconds)
         meter.count(operations=told.requests, requests=told.requests)
         meter.note("p50 ms", told.p50_ms)
         meter.note("p99 ms", told.p99_ms)

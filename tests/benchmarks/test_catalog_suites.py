@@ -66,16 +66,22 @@ def test_a_tree_is_as_large_as_its_parameters_say() -> None:
 def test_answers_that_are_no_success_are_errors() -> None:
     async def ask_for_nothing() -> tuple[int, int]:
         async with start_ours("memory") as target:
-            peer = await find_peer("again", f"{target.catalog.url}/api/catalog?warehouse=bench")
-            assert peer.catalog.root == target.catalog.root
-            told = await ask_with_python(
-                peer.catalog.url, Ask(f"{peer.catalog.root}/namespaces/absent"), clients=2, seconds=0.1
-            )
+            absent = Ask(f"{target.catalog.root}/namespaces/absent")
+            told = await ask_with_python(target.catalog, absent, clients=2, seconds=0.1)
             return told.requests, told.errors
 
     requests, errors = asyncio.run(ask_for_nothing())
 
     assert requests == errors > 0
+
+
+def test_a_peer_that_asks_who_its_clients_are_is_not_measured_by_a_stranger() -> None:
+    async def ask_as_a_stranger() -> None:
+        async with start_ours("memory") as target:
+            await find_peer("again", f"{target.catalog.url}/api/catalog?warehouse=bench")
+
+    with pytest.raises(SystemExit, match="answered 401 to /v1/config"):
+        asyncio.run(ask_as_a_stranger())
 
 
 def test_a_port_nobody_listens_on_is_told() -> None:

@@ -10,6 +10,7 @@ CYNOSURE_ENGINE_URI points the tests at another REST catalog, to tell a client's
 A maintainer must not break: nothing is fetched inside a test, where a slow network would look like a hang.
 """
 
+import asyncio
 import os
 import uuid
 from collections.abc import Callable, Generator, Iterator
@@ -18,8 +19,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from cynosure.testing.catalog_server import CatalogServer, RestCatalog, ServedCatalog, start_catalog_server
+from cynosure.testing.harness.processes import Processes
 from tests.engines.java import ToolFailed
-from tests.engines.served import CatalogServer, RestCatalog, serve
 
 HERE = Path(__file__).parent
 SERVER = pytest.StashKey[CatalogServer]()
@@ -48,7 +50,9 @@ def catalog_server(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[CatalogServer]:
     """One server for all engines of the run; each takes catalogs of its own."""
-    with serve(tmp_path_factory.mktemp("engines")) as server:
+    directory = tmp_path_factory.mktemp("engines")
+    with Processes(directory) as processes:
+        server = asyncio.run(start_catalog_server(processes, directory))
         pytestconfig.stash[SERVER] = server
         yield server
         del pytestconfig.stash[SERVER]
@@ -70,8 +74,14 @@ def make_catalog(request: pytest.FixtureRequest) -> Callable[[], RestCatalog]:
     if words := os.environ.get("CYNOSURE_ENGINE_URI", "").split():
         uri, *properties = words
         return lambda: RestCatalog(uri, dict(word.split("=", 1) for word in properties))
-    server: CatalogServer = request.getfixturevalue("catalog_server")
-    return server.create_catalog
+    make: Callable[[], ServedCatalog] = request.getfixturevalue("make_served_catalog")
+    return lambda: make().to_rest()
+
+
+@pytest.fixture(scope="session")
+def make_served_catalog(catalog_server: CatalogServer) -> Callable[[], ServedCatalog]:
+    """Makes empty catalogs on a server of ours, for tests that also administer them."""
+    return lambda: asyncio.run(catalog_server.create_catalog(unique_name()))
 
 
 @pytest.fixture(scope="session")
@@ -82,6 +92,14 @@ def make_s3_catalog(catalog_server: CatalogServer, s3_url: str) -> Callable[[], 
     assert found.password
     endpoint = f"http://{found.hostname}:{found.port}"
     region = parse_qs(found.query)["region"][0]
+    storage = {
+        "storageType": "S3",
+        "endpoint": endpoint,
+        "region": region,
+        "pathStyleAccess": True,
+        "accessKeyId": found.username,
+        "secretAccessKey": found.password,
+    }
     keys = {
         "s3.endpoint": endpoint,
         "s3.region": region,
@@ -91,12 +109,13 @@ def make_s3_catalog(catalog_server: CatalogServer, s3_url: str) -> Callable[[], 
     }
 
     def make() -> RestCatalog:
-        catalog = catalog_server.create_catalog(
-            *("--location", f"s3:/{found.path}/engines/{uuid.uuid4().hex}"),
-            *("--s3-endpoint", endpoint, "--s3-region", region, "--s3-path-style"),
-            *("--s3-access-key-id", str(found.username), "--s3-secret-access-key-env", "ENGINE_S3_SECRET"),
-            env={"ENGINE_S3_SECRET": str(found.password)},
-        )
-        return RestCatalog(catalog.uri, {**catalog.properties, **keys})
+        location = f"s3:/{found.path}/engines/{uuid.uuid4().hex}"
+        made = asyncio.run(catalog_server.create_catalog(unique_name(), location=location, storage=storage))
+        rest = made.to_rest()
+        return RestCatalog(rest.uri, {**rest.properties, **keys})
 
     return make
+
+
+def unique_name() -> str:
+    return f"c{uuid.uuid4().hex[:12]}"

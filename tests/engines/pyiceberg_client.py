@@ -12,7 +12,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField, StringType, TimestampType
 
-from tests.engines.served import RestCatalog
+from cynosure.testing.catalog_server import RestCatalog
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=True),

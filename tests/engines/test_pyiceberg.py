@@ -15,8 +15,8 @@ from pyiceberg.table.sorting import SortDirection, SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 from pyiceberg.types import StringType
 
+from cynosure.testing.catalog_server import RestCatalog
 from tests.engines.pyiceberg_client import SCHEMA, connect, read, rows, unique
-from tests.engines.served import RestCatalog
 
 BY_CITY = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "city"))
 

@@ -18,8 +18,8 @@ from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransfor
 from pyiceberg.types import IntegerType, ListType, LongType, NestedField, StringType, StructType
 from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, ViewVersion
 
+from cynosure.testing.catalog_server import RestCatalog
 from tests.engines.pyiceberg_client import SCHEMA, connect, flatten, read, rows, unique
-from tests.engines.served import RestCatalog
 
 ODD_NAMES = [
     "with.dot",

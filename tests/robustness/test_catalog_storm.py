@@ -3,23 +3,25 @@
 import asyncio
 import json
 import random
-import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
-import psutil
 import pytest
 
-from cynosure.testing.catalog_server import CatalogServer, start_catalog_server
+from cynosure.testing.catalog_server import (
+    CatalogServer,
+    ServedCatalog,
+    start_catalog_server,
+)
 from cynosure.testing.catalog_storm.clients import NAMESPACE, Clients, Ledger
 from cynosure.testing.catalog_storm.judge import judge, metadata_files
-from cynosure.testing.harness.probes import http_ready
 from cynosure.testing.harness.processes import Processes
+from cynosure.testing.login import make_credential
 
 from .conftest import IS_SOAK
+from .phoenix import start_phoenix, until
 
 pytestmark = pytest.mark.anyio
 
@@ -38,42 +40,6 @@ async def blowing(clients: Clients, number: int, *, first: int = 0) -> AsyncIter
             await task
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - another process has no event for us
-            await asyncio.sleep(0.01)
-
-
-class Phoenix:
-    """A server that is started again whenever it was killed."""
-
-    def __init__(self, server: CatalogServer) -> None:
-        self.server = server
-        self._killed: set[int] = set()
-
-    async def kill(self) -> None:
-        parent = psutil.Process(self.server.process.pid)
-        living: list[psutil.Process] = []
-
-        def is_born() -> bool:
-            living[:] = [child for child in parent.children() if child.pid not in self._killed]
-            return bool(living)
-
-        await until(is_born)
-        self._killed.add(living[0].pid)
-        living[0].kill()
-
-
-async def start_phoenix(processes: Processes, directory: Path, store_url: str) -> Phoenix:
-    data, port = directory / "data", processes.reserve_port()
-    url = f"http://127.0.0.1:{port}"
-    argv = [sys.executable, "-m", "cynosure.testing.catalog_storm", "serve"]
-    argv += ["--data", str(data), "--port", str(port), "--store", store_url]
-    ready = http_ready(f"{url}/health/ready")
-    process = await processes.start("phoenix", argv, ready=ready, cwd=directory, timeout_s=60)
-    return Phoenix(CatalogServer(process, url, data))
-
-
 @pytest.mark.parametrize("part", range(10 if IS_SOAK else 1))
 async def test_kill_9_at_random_moments_loses_no_acknowledged_commit(
     processes: Processes, store_url: str, tmp_path: Path, rng: random.Random, part: int
@@ -82,7 +48,7 @@ async def test_kill_9_at_random_moments_loses_no_acknowledged_commit(
     phoenix = await start_phoenix(processes, tmp_path, store_url)
     lake = await phoenix.server.create_catalog("lake")
     ledger = Ledger()
-    clients = Clients(lake.url, TABLES, ledger, rng.getrandbits(32))
+    clients = Clients(lake, TABLES, ledger, rng.getrandbits(32))
     await clients.create_tables()
 
     async with blowing(clients, 8):
@@ -97,18 +63,18 @@ async def test_kill_9_at_random_moments_loses_no_acknowledged_commit(
 
     await phoenix.server.process.stop()
     await phoenix.server.process.start()
-    assert await judge(lake.url, TABLES, ledger) == []
+    assert await judge(lake, TABLES, ledger) == []
     assert ledger.unexpected() == []
     assert ledger.count("unknown") == 0, "a server that answers knows what it did"
 
     # What the killed ones left behind goes, and nothing that a table names.
-    named = metadata_files([await load(lake.url, name) for name in TABLES])
+    named = metadata_files([await load(lake, name) for name in TABLES])
     swept = await phoenix.server.run_cli("tables", "sweep", "lake", "--grace", "0s", "--thorough", "--json")
     left = set(phoenix.server.warehouse.rglob("*.metadata.json"))
     assert left >= named
     assert json.loads(swept)["files"] >= len(named)
     assert await strays_in(phoenix.server, "lake") == []
-    assert await judge(lake.url, TABLES, ledger) == []
+    assert await judge(lake, TABLES, ledger) == []
     assert await phoenix.server.process.stop() == 0
 
 
@@ -122,15 +88,18 @@ async def test_a_server_that_was_stopped_goes_on_without_harm(
         "CYNOSURE_PERSISTENCE__URL": postgres_schema_url,
         "CYNOSURE_STORAGE__FILE_ROOTS__SHARED": str(shared),
     }
+    root = make_credential()
     first, second = [
-        await start_catalog_server(processes, tmp_path, data=tmp_path / name, name=name, env=env)
+        await start_catalog_server(
+            processes, tmp_path, data=tmp_path / name, name=name, credential=root, env=env
+        )
         for name in ("first", "second")
     ]
-    lake = await first.create_catalog("lake", "--location", str(shared / "lake"))
+    lake = await first.create_catalog("lake", location=(shared / "lake").as_uri())
     ledger = Ledger()
     seed = rng.getrandbits(32)
-    on_first = Clients(lake.url, TABLES, ledger, seed)
-    on_second = Clients(second.get("lake").url, TABLES, ledger, seed + 1)
+    on_first = Clients(lake, TABLES, ledger, seed)
+    on_second = Clients(second.get("lake"), TABLES, ledger, seed + 1)
     await on_first.create_tables()
 
     def told(clients: range) -> int:
@@ -150,13 +119,13 @@ async def test_a_server_that_was_stopped_goes_on_without_harm(
     for server in (first, second):
         assert await server.process.stop() == 0
     await second.process.start()
-    assert await judge(second.get("lake").url, TABLES, ledger) == []
+    assert await judge(second.get("lake"), TABLES, ledger) == []
     assert ledger.unexpected() == []
 
 
-async def load(catalog_url: str, table: str) -> dict[str, Any]:
-    async with httpx.AsyncClient(timeout=30, trust_env=False) as http:
-        answer = await http.get(f"{catalog_url}/namespaces/{NAMESPACE}/tables/{table}")
+async def load(catalog: ServedCatalog, table: str) -> dict[str, Any]:
+    async with catalog.client() as http:
+        answer = await http.get(f"{catalog.url}/namespaces/{NAMESPACE}/tables/{table}")
         return answer.raise_for_status().json()
 
 

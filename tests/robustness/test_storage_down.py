@@ -42,6 +42,7 @@ class Table:
         self._tables = f"{catalog.url}/namespaces/ns/tables"
         self._namespaces = f"{catalog.url}/namespaces"
         self._http = http
+        self._http.auth = catalog.login
 
     async def create(self, name: str = "t") -> httpx.Response:
         await self._http.post(self._namespaces, json={"namespace": ["ns"]})
@@ -70,19 +71,18 @@ async def proxy(s3_url: str, fault_proxy: Callable[[str], Any]) -> FaultProxy:
     return await fault_proxy(s3_url)
 
 
-async def create_on_s3(
-    server: CatalogServer, s3_url: str, proxy: FaultProxy, directory: Path
-) -> ServedCatalog:
+async def create_on_s3(server: CatalogServer, s3_url: str, proxy: FaultProxy) -> ServedCatalog:
     found = urlsplit(s3_url)
-    secret = directory / "secret"
-    secret.write_text(str(found.password))
-    return await server.create_catalog(
-        "lake",
-        *("--location", f"s3:/{found.path}/robustness/{uuid.uuid4().hex}"),
-        *("--s3-endpoint", f"http://127.0.0.1:{proxy.port}", "--s3-path-style"),
-        *("--s3-region", parse_qs(found.query)["region"][0]),
-        *("--s3-access-key-id", str(found.username), "--s3-secret-access-key-file", str(secret)),
-    )
+    storage = {
+        "storageType": "S3",
+        "endpoint": f"http://127.0.0.1:{proxy.port}",
+        "region": parse_qs(found.query)["region"][0],
+        "pathStyleAccess": True,
+        "accessKeyId": found.username,
+        "secretAccessKey": found.password,
+    }
+    location = f"s3:/{found.path}/robustness/{uuid.uuid4().hex}"
+    return await server.create_catalog("lake", location=location, storage=storage)
 
 
 async def check_that_nothing_is_half_done(table: Table, before: httpx.Response) -> None:
@@ -105,7 +105,7 @@ async def test_with_s3_away_reads_go_on_and_commits_are_refused_whole(
     processes: Processes, s3_url: str, proxy: FaultProxy, tmp_path: Path, http: httpx.AsyncClient
 ) -> None:
     server = await start_catalog_server(processes, tmp_path, env=IMPATIENT)
-    table = Table(await create_on_s3(server, s3_url, proxy, tmp_path), http)
+    table = Table(await create_on_s3(server, s3_url, proxy), http)
     assert (await table.create()).status_code == 200
     before = await table.load()
 
@@ -151,7 +151,7 @@ async def test_a_commit_in_work_is_finished_before_the_server_ends(
     processes: Processes, s3_url: str, proxy: FaultProxy, tmp_path: Path, http: httpx.AsyncClient
 ) -> None:
     server = await start_catalog_server(processes, tmp_path, env=PATIENT)
-    table = Table(await create_on_s3(server, s3_url, proxy, tmp_path), http)
+    table = Table(await create_on_s3(server, s3_url, proxy), http)
     assert (await table.create()).status_code == 200
     slow = proxy.add(Delay(request_s=1.5), when=http_request("PUT"))
 

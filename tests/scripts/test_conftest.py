@@ -30,6 +30,7 @@ def suite(tmp_path: Path) -> Path:
 
 def run(suite: Path, **variables: str) -> tuple[int, str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("CYNOSURE_")} | variables
+    env["PYTHONPATH"] = str(CONFTEST.parents[1])
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(suite)]
     done = subprocess.run(command, cwd=suite, env=env, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout

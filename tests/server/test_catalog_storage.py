@@ -15,11 +15,11 @@ from cynosure.server.catalog_storage import (
     default_location,
     directory_name,
     file_roots,
-    parse_location,
 )
 from cynosure.server.settings import Settings, load_settings
 from cynosure.storage.config import FileStorage, S3Storage
 from cynosure.storage.location import Location
+from cynosure.storage.resolve import resolve_location
 
 KEYS = S3Params(access_key_id="AK", secret_access_key="hunter2")
 
@@ -59,7 +59,7 @@ def test_links_are_resolved_so_that_one_place_has_one_name(tmp_path: Path) -> No
     (root, *_) = file_roots(settings_in(tmp_path / "link"))
 
     assert root.text == f"file://{tmp_path}/real/warehouse"
-    assert parse_location(f"{tmp_path}/link/x") == parse_location(f"file:{tmp_path}/real/x")
+    assert resolve_location(f"{tmp_path}/link/x") == resolve_location(f"file:{tmp_path}/real/x")
 
 
 def test_a_data_directory_that_no_location_can_name_has_no_warehouse(tmp_path: Path) -> None:

@@ -23,8 +23,22 @@ ROOTS = [Location.parse("/data/warehouse")]
 S3 = S3Storage(allowed_locations=("s3://bkt/a",), sealed_keys=seal_s3_keys(KEYS, KEYRING, OWNER))
 
 
+FULL = msgspec.structs.replace(
+    S3,
+    storage_name="archive",
+    role_arn="arn:aws:iam::123456789012:role/lake-reader",
+    external_id="company:lake",
+    user_arn="arn:aws:iam::123456789012:user/catalog",
+    sts_endpoint="https://sts.example.com",
+    sts_unavailable=True,
+    current_kms_key="arn:aws:kms:us-east-1:123456789012:key/0a-1b",
+    allowed_kms_keys=("arn:minio:kms:::key/old",),
+    kms_unavailable=True,
+)
+
+
 @pytest.mark.parametrize("codec", [msgspec.json, msgspec.msgpack])
-@pytest.mark.parametrize("config", [S3, FileStorage(("/data/warehouse/a",))])
+@pytest.mark.parametrize("config", [S3, FULL, FileStorage(("/data/warehouse/a",))])
 def test_a_configuration_survives_its_encoding(codec, config: StorageConfig):
     assert codec.decode(codec.encode(config), type=StorageConfig) == config
 
@@ -81,6 +95,15 @@ def test_fields_of_a_newer_version_are_skipped():
         (msgspec.structs.replace(S3, endpoint="http://host:99999"), "endpoint"),
         (msgspec.structs.replace(S3, endpoint_internal="inside"), "endpointInternal"),
         (msgspec.structs.replace(S3, sealed_keys=None), "accessKeyId"),
+        (msgspec.structs.replace(S3, sts_endpoint="sts.example.com"), "stsEndpoint"),
+        (msgspec.structs.replace(S3, role_arn="role/reader"), "roleArn"),
+        (msgspec.structs.replace(S3, role_arn="arn:aws:iam::1:role/a b"), "roleArn"),
+        (msgspec.structs.replace(S3, user_arn="arn:aws"), "userArn"),
+        (msgspec.structs.replace(S3, current_kms_key="key"), "currentKmsKey"),
+        (msgspec.structs.replace(S3, allowed_kms_keys=("arn:aws:kms:r:1:key/x", "k")), "allowedKmsKeys"),
+        (msgspec.structs.replace(S3, external_id='"'), "externalId"),
+        (msgspec.structs.replace(S3, storage_name=""), "storageName"),
+        (FileStorage(("/data/warehouse",), storage_name="a\nb"), "storageName"),
     ],
 )
 def test_what_cannot_work_is_refused_by_field(config: StorageConfig, field: str):
@@ -93,6 +116,7 @@ def test_what_cannot_work_is_refused_by_field(config: StorageConfig, field: str)
 
 def test_what_works_is_accepted():
     check_storage(S3, file_roots=[])
+    check_storage(FULL, file_roots=[])
     check_storage(FileStorage(("file:///data/warehouse/a", "/data/warehouse")), file_roots=ROOTS)
 
     assert allowed_locations(S3) == (Location.parse("s3://bkt/a"),)
@@ -128,11 +152,23 @@ def test_sealed_bytes_of_another_kind_are_corrupt():
         open_s3_keys(sealed, KEYRING, OWNER)
 
 
+_REST = (
+    "ab73746f7261676554797065a25333b0616c6c6f7765644c6f636174696f6e7391a873333a2f2f622f61"
+    "aa7365616c65644b657973c40101"
+)
+
+
 def test_golden_encoding_of_a_configuration():
     """Stored with every catalog: this changes only by adding fields."""
     config = S3Storage(allowed_locations=("s3://b/a",), sealed_keys=b"\x01")
 
-    assert msgspec.msgpack.encode(config).hex() == (
-        "83ab73746f7261676554797065a25333b0616c6c6f7765644c6f636174696f6e7391a873333a2f2f622f61"
-        "aa7365616c65644b657973c40101"
+    # With more than 15 fields the encoder writes the length of the map in two bytes.
+    assert msgspec.msgpack.encode(config).hex() == "de0003" + _REST
+
+
+def test_a_configuration_of_the_first_version_is_read():
+    stored = bytes.fromhex("83" + _REST)
+
+    assert msgspec.msgpack.decode(stored, type=StorageConfig) == S3Storage(
+        allowed_locations=("s3://b/a",), sealed_keys=b"\x01"
     )

@@ -4,15 +4,15 @@ A maintainer must not break: the order of the middleware (`cynosure.api.middlewa
 """
 
 import random
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from cynosure.api.asgi import App
 from cynosure.api.gate import Gate
 from cynosure.api.middleware.errors import Errors
 from cynosure.api.middleware.limits import Limits
 from cynosure.api.middleware.telemetry import AccessLog, Telemetry
-from cynosure.api.openapi import openapi_route
+from cynosure.api.openapi import TOKENS, openapi_route
 from cynosure.api.router import Route, Router
 from cynosure.common.clock import Clock
 
@@ -43,11 +43,12 @@ def make_service(
     limits: RequestLimits = RequestLimits(),  # noqa: B008 - immutable
     access_log: AccessLog = "notable",
     gate: Gate | None = None,
+    schemes: Mapping[str, Any] = TOKENS,
 ) -> Service:
     """Put router, OpenAPI description and middleware together. Metrics must have been started before.
 
-    `gate` may be left out where all routes are public.
+    `gate` may be left out where all routes are public; `schemes` says how it knows its callers.
     """
-    described = [*routes, openapi_route(routes, title=title, version=version)]
+    described = [*routes, openapi_route(routes, title=title, version=version, schemes=schemes)]
     inner: App = Limits(Router(described, gate), clock, **limits._asdict())
     return Service(Telemetry(Errors(inner), clock, rng, access_log=access_log), described)

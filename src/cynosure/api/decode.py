@@ -36,11 +36,18 @@ async def read_body(receive: Receive) -> bytes:
 class BodyDecoder:
     """JSON bodies into one type."""
 
-    def __init__(self, body_type: Any) -> None:
+    def __init__(self, body_type: Any, *, is_optional: bool = False) -> None:
         self._decode = msgspec.json.Decoder(body_type).decode
+        self._is_optional = is_optional
 
     async def read(self, scope: Scope, receive: Receive) -> Any:
-        """Read and decode the body of this request."""
+        """Read and decode the body of this request; `None` for none, where there may be none."""
+        if self._is_optional:
+            body = await read_body(receive)
+            if not body:
+                return None
+            _require_json(scope)
+            return self.decode(body)
         _require_json(scope)
         return self.decode(await read_body(receive))
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from cynosure.api.messages import Response
+from cynosure.auth import errors as auth
 from cynosure.catalog import errors as catalog
 from cynosure.client.errors import RequestRefused, ServerFailed
 from cynosure.common import errors as tree
@@ -27,6 +28,10 @@ class MethodNotAllowed(tree.CynosureError):
 
 class UnsupportedMediaType(tree.CynosureError):
     """The body is not of the media type this operation reads."""
+
+
+class NotServed(tree.CynosureError):
+    """The protocol has it, this server does not."""
 
 
 class Misdirected(tree.CynosureError):
@@ -87,11 +92,20 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     catalog.ViewExists: Answer(409, "AlreadyExistsException"),
     catalog.NotEmpty: Answer(409, "NamespaceNotEmptyException"),
     catalog.NamespaceNotEmpty: Answer(409, "NamespaceNotEmptyException"),
-    catalog.CatalogNotEmpty: Answer(409, "NamespaceNotEmptyException"),
+    # As Apache Polaris has it on its management API, the only one that drops catalogs.
+    catalog.CatalogNotEmpty: Answer(400, "BadRequestException"),
     catalog.CatalogClosed: Answer(409, "CommitFailedException"),
     catalog.LocationRefused: Answer(403, "ForbiddenException"),
     catalog.Unprocessable: Answer(422, "UnprocessableEntityException"),
     catalog.InvalidName: Answer(400, "BadRequestException"),
+    auth.NoSuchRealm: Answer(404, "NotFoundException"),
+    auth.NoSuchPrincipal: Answer(404, "NotFoundException"),
+    auth.NoSuchPrincipalRole: Answer(404, "NotFoundException"),
+    auth.PrincipalExists: Answer(409, "AlreadyExistsException"),
+    auth.PrincipalRoleExists: Answer(409, "AlreadyExistsException"),
+    auth.BuiltIn: Answer(400, "BadRequestException"),
+    auth.RealmClosed: Answer(409, "CommitFailedException"),
+    auth.RealmNotEmpty: Answer(409, "NamespaceNotEmptyException"),
     iceberg.InvalidMetadata: Answer(400, "IllegalArgumentException"),
     iceberg.DuplicateDialect: Answer(400, "IllegalArgumentException"),
     iceberg.InvalidUpdate: Answer(400, "ValidationException"),
@@ -102,6 +116,7 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     StorageRefused: Answer(403, "ForbiddenException"),
     MethodNotAllowed: Answer(405, "MethodNotAllowedException"),
     UnsupportedMediaType: Answer(415, "UnsupportedMediaTypeException"),
+    NotServed: Answer(501, "UnsupportedOperationException"),
     Misdirected: Answer(421, "MisdirectedRequestException"),
     SlowRequest: Answer(408, "RequestTimeoutException"),
     ClientGone: Answer(400, "BadRequestException"),

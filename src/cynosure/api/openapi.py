@@ -4,9 +4,10 @@ A maintainer must not break: what is served and what is described come from the 
 they cannot disagree.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import msgspec
 
@@ -15,25 +16,67 @@ from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
 
 _REF = "#/components/schemas/{name}"
+_TOKENS_PATH = "/api/catalog/v1/oauth/tokens"
+_CONTINUED_BY = frozenset({"pageToken", "cursor", "from"})
+"""Query parameters that were handed out for a while only."""
+
+TOKENS: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "OAuth2": {
+            "type": "oauth2",
+            "description": "Client id and secret of a principal, for a token with some or all of its roles.",
+            "flows": {
+                "clientCredentials": {
+                    "tokenUrl": _TOKENS_PATH,
+                    "scopes": {"PRINCIPAL_ROLE:ALL": "All principal roles that the principal has"},
+                }
+            },
+        },
+        "Bearer": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A token of this server, or of an issuer that it trusts.",
+        },
+    }
+)
+"""How callers of routes that are not public say who they are, where tokens are asked for."""
+NO_TOKENS: Final[Mapping[str, Any]] = MappingProxyType({})
+"""For services that know their callers by the socket they come through."""
 
 
-def describe_routes(routes: Sequence[Route], *, title: str, version: str) -> dict[str, Any]:
+def describe_routes(
+    routes: Sequence[Route], *, title: str, version: str, schemes: Mapping[str, Any] = TOKENS
+) -> dict[str, Any]:
     """The whole document as plain JSON values."""
     types = list(_list_types(routes))
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     by_type = {id(type_): schema for type_, schema in zip(types, schemas, strict=True)}
+    error = _json_content(by_type[id(ErrorEnvelope)])
     paths: dict[str, dict[str, Any]] = {}
+    statuses: set[int] = set()
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_type)
+        operation = paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_type)
+        if not route.is_public and schemes:
+            operation["security"] = [{name: []} for name in schemes]
+        statuses |= _errors_of(route)
+    answers = {_component(status): {"description": _phrase(status), "content": error} for status in statuses}
+    answers["Error"] = {"description": "An error; the message names the cause and the fix", "content": error}
+    is_guarded = schemes and not all(route.is_public for route in routes)
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": version},
         "paths": paths,
-        "components": {"schemas": components},
+        "components": {
+            "schemas": components,
+            "responses": dict(sorted(answers.items())),
+            **({"securitySchemes": dict(schemes)} if is_guarded else {}),
+        },
     }
 
 
-def openapi_route(routes: Iterable[Route], *, title: str, version: str) -> Route:
+def openapi_route(
+    routes: Iterable[Route], *, title: str, version: str, schemes: Mapping[str, Any] = TOKENS
+) -> Route:
     """`GET /openapi.json` for these routes and itself. Encoded once."""
     encoded = b""
 
@@ -50,7 +93,8 @@ def openapi_route(routes: Iterable[Route], *, title: str, version: str) -> Route
         tags=("service",),
         responses={200: dict[str, Any]},
     )
-    encoded = msgspec.json.encode(describe_routes([*routes, route], title=title, version=version))
+    described = describe_routes([*routes, route], title=title, version=version, schemes=schemes)
+    encoded = msgspec.json.encode(described)
     return route
 
 
@@ -76,19 +120,47 @@ def _operation(route: Route, schemas: dict[int, Any]) -> dict[str, Any]:
     if parameters := [*_path_parameters(route), *_query_parameters(route)]:
         operation["parameters"] = parameters
     if route.request is not None:
-        operation["requestBody"] = {"required": True, "content": _json_content(schemas[id(route.request)])}
+        operation["requestBody"] = {
+            "required": not route.is_body_optional,
+            "content": _json_content(schemas[id(route.request)]),
+        }
     responses: dict[str, Any] = {}
     for status, body_type in (route.responses or {200: None}).items():
-        response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+        response: dict[str, Any] = {"description": _phrase(status)}
         if body_type is not None:
             response["content"] = _json_content(schemas[id(body_type)])
         responses[str(status)] = response
-    responses["default"] = {
-        "description": "An error; the message names the cause and the fix",
-        "content": _json_content(schemas[id(ErrorEnvelope)]),
-    }
+    for status in sorted(_errors_of(route)):
+        responses[str(status)] = {"$ref": f"#/components/responses/{_component(status)}"}
+    responses["default"] = {"$ref": "#/components/responses/Error"}
     operation["responses"] = responses
     return operation
+
+
+def _errors_of(route: Route) -> set[int]:
+    """What a request can be refused with; that the server is at fault is said by `default`."""
+    statuses = set(route.errors)
+    if not route.is_public:
+        statuses |= {400, 401, 403, 404}
+        if route.method not in ("GET", "HEAD"):
+            statuses.add(409)
+    if route.list_params():
+        statuses |= {400, 404}
+    if route.query is not None:
+        statuses.add(400)
+        if _CONTINUED_BY & set(route.query.__struct_encode_fields__):
+            statuses.add(410)
+    if route.request is not None:
+        statuses |= {400, 408, 413, 415}
+    return statuses
+
+
+def _phrase(status: int) -> str:
+    return HTTPStatus(status).phrase
+
+
+def _component(status: int) -> str:
+    return "".join(word for word in _phrase(status) if word.isalnum())
 
 
 def _json_content(schema: Any) -> dict[str, Any]:

@@ -49,10 +49,14 @@ class Route:
     tags: tuple[str, ...] = field(kw_only=True, default=())
     request: Any = field(kw_only=True, default=None)
     """Type of the JSON body, decoded into `Request.body`; `None` leaves the body unread."""
+    is_body_optional: bool = field(kw_only=True, default=False)
+    """Whether the request may come without its body; `Request.body` is then `None`."""
     query: type[Struct] | None = field(kw_only=True, default=None)
     """Struct of the query parameters, decoded into `Request.query`."""
     responses: Mapping[int, Any] = field(kw_only=True, default_factory=dict)
     """Type of the JSON body by status; `None` for an answer without body. Errors need no entry."""
+    errors: tuple[int, ...] = field(kw_only=True, default=())
+    """Statuses of refusals that only this operation has; `openapi.py` knows those of all others."""
     is_public: bool = field(kw_only=True, default=False)
     """Answered without asking who wants to know."""
 
@@ -80,7 +84,9 @@ class _Endpoint:
         self.handler = route.handler
         self.operation_id = route.operation_id
         self.is_public = route.is_public
-        self.body = None if route.request is None else BodyDecoder(route.request)
+        self.body = (
+            None if route.request is None else BodyDecoder(route.request, is_optional=route.is_body_optional)
+        )
         self.query = None if route.query is None else QueryDecoder(route.query)
         parts = route.path.split("/")
         self.params = tuple((at, part[1:-1]) for at, part in enumerate(parts) if _is_param(part))

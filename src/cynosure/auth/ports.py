@@ -1,7 +1,7 @@
 """The two questions of this room as contracts: who is this, and may they.
 
-Other packages answer them by implementing these; `cynosure.testing.authenticator_kit` and `authorizer_kit` hold
-them to what is promised here.
+Other packages answer them by implementing these; `authenticator_kit` and `authorizer_kit` of
+`cynosure.testing` hold them to what is promised here.
 
 Must not break: both fail closed. What cannot be decided is refused.
 """
@@ -48,10 +48,14 @@ class Target(Protocol):
         ...
 
     def walk(self, view: View) -> AsyncIterator[ObjId]:
-        """Stable ids below the catalog, outermost first, ending with its own; of a catalog or the realm: none.
+        """Stable ids below the catalog, outermost first, its own last; of a catalog or the realm: none.
 
         Asked for one by one, and only as far as needed. Raises the error for something that does not exist.
         """
+        ...
+
+    def place(self, depth: int) -> tuple[str, str]:
+        """Kind and name of what step `depth` of the walk is, counted from 0; for explanations."""
         ...
 
 

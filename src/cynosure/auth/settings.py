@@ -1,10 +1,12 @@
 """Settings of the auth room."""
 
 from datetime import timedelta
+from pathlib import Path
+from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from cynosure.common.settings import Duration
+from cynosure.common.settings import Duration, Texts
 
 
 class TokenSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -18,6 +20,41 @@ class TokenSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """A key signs this long; then a new one does. Tokens of the old one stay good until they expire."""
 
 
+class OidcSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Another issuer whose tokens are accepted: an OpenID provider. `NAME` is yours to choose."""
+
+    issuer: str
+    """The `iss` of its tokens, exactly as it is written there."""
+    audience: Texts
+    """The `aud` that its tokens are meant for; one of them must be in a token."""
+    realms: Texts = ("default",)
+    """The realms that its tokens open."""
+    jwks_uri: str = ""
+    """Where its keys are. Left out: its discovery document says it."""
+    algorithms: Texts = ("RS256",)
+    """Signatures that are accepted; asymmetric ones only."""
+    ca: Path | None = None
+    """PEM file with the authorities to trust when its keys are fetched. Left out: those of the system."""
+    first_use: Literal["match", "provision"] = "match"
+    """What an account's first token does. `match`: it is bound to the principal of its name, which must exist
+    and not be bound to another account. `provision`: a principal of its name is made; if there is one, the
+    account is refused."""
+    name_claim: str = "sub"
+    """Claim that names the principal. Choose another than `sub` only if users cannot choose its value."""
+    groups_claim: str = "groups"
+    """Claim with the groups of the subject: its name, or a path with dots into objects."""
+    roles: dict[str, str] = field(default_factory=dict)
+    """The principal role that a group stands for, by group. Goes before prefix and pattern."""
+    role_prefix: str = ""
+    """Groups that begin with this stand for the principal role of the rest of their name."""
+    role_pattern: str = ""
+    """Regular expression. Groups that match it as a whole stand for the role of `role_replacement`."""
+    role_replacement: str = "\\1"
+    """The name of the role, with the groups of the pattern as \\1 to \\9."""
+    required_claims: dict[str, str] = field(default_factory=dict)
+    """Claims that a token must have with exactly this text, or with a list that holds it."""
+
+
 class AuditSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """What was done and what was refused."""
 
@@ -29,7 +66,8 @@ class AuthSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Who may do what."""
 
     filter_lists: bool = False
-    """Whether lists show, to those who may not list everything, what they may see. Off: such lists are refused."""
+    """Whether lists show, to those who may not list everything, what they may see. Off: such lists are
+    refused."""
     hide_existence: bool = False
     """Whether what a caller may not see is answered as if it did not exist. Off: it is refused with 403."""
     credential_reset: bool = True
@@ -37,6 +75,8 @@ class AuthSettings(Struct, frozen=True, forbid_unknown_fields=True):
     enforce_rotation: bool = True
     """Whether a principal that must rotate its credentials can do nothing else before."""
     tokens: TokenSettings = TokenSettings()
+    """See below."""
+    oidc: dict[str, OidcSettings] = field(default_factory=dict)
     """See below."""
     audit: AuditSettings = AuditSettings()
     """See below."""

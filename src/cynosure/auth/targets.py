@@ -22,49 +22,49 @@ class NoSteps:
         raise StopAsyncIteration
 
 
-class RealmTarget(Struct, frozen=True):
+class Unwalked:
+    """A target without a way to it: nothing is granted on it, or on anything between it and the catalog."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+    name: str
+
+    def walk(self, view: View) -> AsyncIterator[ObjId]:
+        """Nothing."""
+        return NoSteps()
+
+    def place(self, depth: int) -> tuple[str, str]:
+        """Only itself."""
+        return self.kind, self.name
+
+
+class RealmTarget(Unwalked, Struct, frozen=True):
     """The realm as a whole."""
 
     kind: ClassVar[str] = "realm"
     catalog: ClassVar[None] = None
     name: str
 
-    def walk(self, view: View) -> AsyncIterator[ObjId]:
-        """Nothing: it is where every way begins."""
-        return NoSteps()
 
-
-class PrincipalTarget(Struct, frozen=True):
+class PrincipalTarget(Unwalked, Struct, frozen=True):
     """A principal."""
 
     kind: ClassVar[str] = "principal"
     catalog: ClassVar[None] = None
     name: str
 
-    def walk(self, view: View) -> AsyncIterator[ObjId]:
-        """Nothing: nothing is granted on it."""
-        return NoSteps()
 
-
-class PrincipalRoleTarget(Struct, frozen=True):
+class PrincipalRoleTarget(Unwalked, Struct, frozen=True):
     """A principal role."""
 
     kind: ClassVar[str] = "principal-role"
     catalog: ClassVar[None] = None
     name: str
 
-    def walk(self, view: View) -> AsyncIterator[ObjId]:
-        """Nothing: nothing is granted on it."""
-        return NoSteps()
 
-
-class CatalogRoleTarget(Struct, frozen=True):
-    """A catalog role."""
+class CatalogRoleTarget(Unwalked, Struct, frozen=True):
+    """A catalog role. Rights on it are held on its catalog."""
 
     kind: ClassVar[str] = "catalog-role"
     catalog: CatalogId
     name: str
-
-    def walk(self, view: View) -> AsyncIterator[ObjId]:
-        """Nothing: rights on it are held on its catalog."""
-        return NoSteps()

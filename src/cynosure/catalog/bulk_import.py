@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.entities import NAMESPACE, NamespaceEntity
 from cynosure.catalog.errors import LocationRefused
 from cynosure.catalog.locations import check_allowed, location_key
@@ -67,6 +68,7 @@ async def import_tables(
     catalog: OpenCatalog, caller: Caller, tables: Iterable[ListedTable], *, report: Report = ignore_progress
 ) -> Imported:
     """Make these tables known in an empty catalog; `Conflict` when it is not empty."""
+    await catalog.authorize(await catalog.read(), caller, ops.IMPORT_TABLES, catalog.target())
     with TemporaryDirectory(prefix="cynosure-import-") as folder:
         load = await begin_load(catalog, Path(folder), report)
         now_us = catalog.shared.persistence.clock.now_us()
@@ -76,6 +78,8 @@ async def import_tables(
             except CynosureError as error:
                 error.details.setdefault("table", str(listed.table))
                 raise
+        # Again: reading them may have taken an hour.
+        await catalog.authorize(await catalog.read(), caller, ops.IMPORT_TABLES, catalog.target())
         return await load.commit(caller)
 
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from cynosure.auth.caller import Caller, commit_as
+from cynosure.auth.closing import require_open
 from cynosure.auth.ports import Target
 from cynosure.auth.rbac.operations import Operation
 from cynosure.auth.require import require_allowed
@@ -59,6 +60,7 @@ class Directory:
         """Commit a change to the list of catalogs in the caller's realm, if it may be made."""
 
         async def authorized(view: View) -> Prepared[R]:
+            await require_open(view)
             guards = await self.authorize(caller, operation, *targets)
             prepared = await prepare(view)
             return replace(prepared, guards={**guards, **prepared.guards})

@@ -21,19 +21,13 @@ from cynosure.catalog.resolve import require_namespace
 from cynosure.common.errors import BadInput
 from cynosure.persistence.commit import State
 from cynosure.persistence.index import after
-from cynosure.persistence.listing import MAX_PAGE, list_page
+from cynosure.persistence.listing import MAX_PAGE, Paging, list_page
+
+__all__ = ["Listing", "Paging", "choose_size", "encode_list", "list_encoded"]
 
 _CHUNK: Final = 10_000
 _WRITTEN_OTHERWISE: Final = re.compile(rb'[\x00-\x1f"\\]')
 """Bytes of index keys or names that do not stand for themselves in JSON."""
-
-
-class Paging(Struct, frozen=True):
-    """How much of a list is wanted. Neither field: all of it in one answer."""
-
-    token: str | None = None
-    """Of the page before; empty for the first page."""
-    size: int | None = None
 
 
 class Listing(Struct, frozen=True):

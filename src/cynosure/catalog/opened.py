@@ -4,7 +4,7 @@ Operations are functions `operation(catalog, caller, …)` in `operations/`, one
 `OpenCatalog` and know nothing of HTTP.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeVar
@@ -12,18 +12,22 @@ from typing import TypeVar
 from cynosure.auth.caller import Caller, commit_as
 from cynosure.auth.ports import Authorizer, Target
 from cynosure.auth.rbac.operations import Operation
-from cynosure.auth.require import require_allowed
+from cynosure.auth.settings import AuthSettings
 from cynosure.catalog.background import Background
 from cynosure.catalog.entities import CatalogEntity
 from cynosure.catalog.managed.recent import RecentTables
+from cynosure.catalog.names import Identifier, Namespace
 from cynosure.catalog.recent_lists import RecentLists
+from cynosure.catalog.seeing import Guards, find_permission, require_permitted
 from cynosure.catalog.settings import CatalogSettings
 from cynosure.catalog.single_flight import SingleFlight
+from cynosure.catalog.targets import CatalogTarget, NamespaceTarget, TableTarget, ViewTarget
 from cynosure.iceberg.limits import SizeLimits
 from cynosure.persistence.commit import Committed, Committer, Prepared, State, View
 from cynosure.persistence.lifecycle import Persistence
+from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.references import catalog_reference
-from cynosure.persistence.spi import ObjId, RealmId, RefKey
+from cynosure.persistence.spi import RealmId
 from cynosure.persistence.store import Store
 from cynosure.storage.fileio import FileIO
 from cynosure.storage.location import Location
@@ -43,6 +47,7 @@ class Shared:
     authorizer: Authorizer
     imports: SingleFlight
     """Imports of metadata files under way."""
+    access: AuthSettings = AuthSettings()
     lists: RecentLists = field(default_factory=RecentLists)
 
 
@@ -79,11 +84,44 @@ class OpenCatalog:
         persistence = self.shared.persistence
         return persistence.clock.now_us() - persistence.settings.gc.undrop_window // _US
 
-    async def authorize(
-        self, view: View, caller: Caller, operation: Operation, *targets: Target
-    ) -> Mapping[RefKey, ObjId]:
-        """Refuse what the caller may not do; what the permission rests on, for `Prepared.guards`."""
-        return await require_allowed(self.shared.authorizer, caller, operation, targets, view)
+    def target(self) -> CatalogTarget:
+        """This catalog, for the authorizer."""
+        return CatalogTarget(self.entity.id, self.entity.name)
+
+    def namespace(self, namespace: Namespace) -> NamespaceTarget:
+        """A namespace of it, for the authorizer; without levels, its root."""
+        return NamespaceTarget(self.entity.id, namespace)
+
+    def table(self, table: Identifier, ref: ObjRef | None = None) -> TableTarget:
+        """A table of it, for the authorizer; with `ref` when it was looked up in the same state."""
+        return TableTarget(self.entity.id, table, ref)
+
+    def view(self, name: Identifier) -> ViewTarget:
+        """A view of it, for the authorizer."""
+        return ViewTarget(self.entity.id, name)
+
+    async def authorize(self, view: View, caller: Caller, operation: Operation, *targets: Target) -> Guards:
+        """Refuse what the caller may not do; what the permission rests on, for `Prepared.guards`.
+
+        What does not exist is refused as that, whoever asks.
+        """
+        shared = self.shared
+        return await require_permitted(
+            shared.authorizer, caller, operation, targets, view, is_hiding=shared.access.hide_existence
+        )
+
+    async def authorize_one_of(
+        self, view: View, caller: Caller, operations: Sequence[Operation], *targets: Target
+    ) -> tuple[Operation, Guards]:
+        """The first of these that the caller may do; refused when it may do none."""
+        shared = self.shared
+        for operation in operations[:-1]:
+            guards = await find_permission(
+                shared.authorizer, caller, operation, targets, view, is_hiding=shared.access.hide_existence
+            )
+            if guards is not None:
+                return operation, guards
+        return operations[-1], await self.authorize(view, caller, operations[-1], *targets)
 
     async def commit(
         self,
@@ -97,9 +135,33 @@ class OpenCatalog:
         Authorized on the very state it is prepared on, and again whenever it is prepared again.
         """
 
+        async def check(view: View) -> Guards:
+            return await self.authorize(view, caller, operation, *targets)
+
+        return await self.commit_checked(caller, operation.name, check, prepare)
+
+    async def commit_checked(
+        self,
+        caller: Caller,
+        name: str,
+        check: Callable[[View], Awaitable[Guards]],
+        prepare: Callable[[View], Awaitable[Prepared[R]]],
+    ) -> Committed[R]:
+        """`commit` where what must be authorized depends on the state, or is several things."""
+
         async def authorized(view: View) -> Prepared[R]:
-            guards = await self.authorize(view, caller, operation, *targets)
+            guards = await check(view)
             prepared = await prepare(view)
             return replace(prepared, guards={**guards, **prepared.guards})
 
-        return await commit_as(self.committer, caller, operation.name, authorized)
+        return await commit_as(self.committer, caller, name, authorized)
+
+    async def commit_as_part(
+        self, caller: Caller, name: str, prepare: Callable[[View], Awaitable[Prepared[R]]]
+    ) -> Committed[R]:
+        """Commit what is needed on the way to something that this caller was authorized for already.
+
+        No further right is asked for, so what it does must follow from the stored state alone, never from
+        names or values of the caller's that have not been authorized.
+        """
+        return await commit_as(self.committer, caller, name, prepare)

@@ -1,13 +1,53 @@
-"""Properties of namespaces and views: what may be stored.
+"""Properties of catalogs, namespaces, tables and views: what may be stored, and by whom it may be set.
 
 A maintainer must not break: the limit counts bytes, as they are stored; characters would let through four
-times as much.
+times as much. Names that are reserved stay so: what the server will one day read there must not have been put
+there by a client before.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from cynosure.catalog.settings import SizeSettings
 from cynosure.common.errors import BadInput
+
+OURS: Final = "cynosure."
+"""Properties that this server reads begin so."""
+THEIRS: Final = "polaris."
+"""Apache Polaris reserves these. They mean nothing here, but what it refuses is refused."""
+
+SETTABLE: Final = frozenset({"cynosure.retention.enabled"})
+"""Properties of ours that are for users to set."""
+
+_POLARIS_SETTABLE: Final = frozenset(
+    f"polaris.config.{name}"
+    for name in (
+        "allow.table.location.overlap",
+        "allow.namespace.location.overlap",
+        "allow.unstructured.table.location",
+        "allow.external.table.location",
+        "allow.external.metadata.file.location",
+        "allow.external.catalog.credential.vending",
+        "cleanup.on.namespace.drop",
+        "cleanup.on.catalog.drop",
+        "default-location-object-storage-prefix.enabled",
+        "default-table-location-object-storage-prefix.enabled",
+        "drop-with-purge.enabled",
+        "enable.credential.vending",
+        "list-pagination-enabled",
+        "namespace-custom-location.enabled",
+        "optimized-sibling-check",
+    )
+)
+"""Settings of Apache Polaris that its set-ups name: kept, so that these can be taken over, without effect."""
+
+_SECRET: Final = re.compile(
+    "secret|passw|token|credential|accesskey|privatekey|apikey|accountkey|sharedkey|signature|sas$"
+)
+_HARMLESS: Final = frozenset({"token-refresh-enabled", "token-exchange-enabled", "token-expires-in-ms"})
+"""Iceberg's settings of its clients, which hold no secret whatever they are called."""
+_USER_INFO: Final = re.compile(r"://[^/?#\s]*:[^/?#\s]*@")
 
 
 def check_properties(
@@ -25,3 +65,50 @@ def check_properties(
             size_bytes=size_bytes,
             max_bytes=sizes.properties_bytes,
         )
+
+
+def check_reserved(names: Iterable[str], *, field: str = "properties") -> None:
+    """Refuse names that are not for users to set or remove."""
+    for name in names:
+        lower = name.lower()
+        if lower.startswith((OURS, THEIRS)) and name not in SETTABLE and name not in _POLARIS_SETTABLE:
+            raise BadInput(
+                "The property is reserved",
+                field=field,
+                fix=f"Use a name that begins neither with {OURS} nor with {THEIRS}.",
+                property=name,
+            )
+
+
+def check_ours(names: Iterable[str], *, field: str = "metadata.properties") -> None:
+    """Refuse, in a file that a user names, what only this server may set.
+
+    What Apache Polaris reserves may be there: tables come from it.
+    """
+    check_reserved((name for name in names if name.lower().startswith(OURS)), field=field)
+
+
+def check_no_secrets(properties: Mapping[str, str], *, field: str = "properties") -> None:
+    """Refuse secrets in a catalog's properties: every client is told them."""
+    for name, value in properties.items():
+        if is_secret(name, value):
+            raise BadInput(
+                "The property looks like a secret, and every client of the catalog would be told it",
+                field=field,
+                fix="Put credentials of the storage into its configuration; give clients theirs themselves.",
+                property=name,
+            )
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Whether a property looks as if it held a secret."""
+    if name in _HARMLESS:
+        return False
+    plain = re.sub(r"[^a-z0-9]", "", name.lower())
+    return _SECRET.search(plain) is not None or _USER_INFO.search(value) is not None
+
+
+def is_for_clients(name: str, value: str) -> bool:
+    """Whether a catalog's property is told to its clients."""
+    # Also secrets are left out, though none can be set: a catalog may be older than that rule.
+    return not name.lower().startswith((OURS, THEIRS)) and not is_secret(name, value)

@@ -55,6 +55,14 @@ async def require_namespace(view: View, namespace: Namespace) -> None:
         raise NoSuchNamespace(namespace_text(namespace))
 
 
+async def require_namespace_ref(view: View, namespace: Namespace) -> ObjRef:
+    """Where the namespace's state is; `NoSuchNamespace` when there is none."""
+    value = await view.find("names", namespace_key(namespace))
+    if value is None:
+        raise NoSuchNamespace(namespace_text(namespace))
+    return ObjRef.unpack(value)
+
+
 async def find_table_ref(view: View, table: Identifier) -> ObjRef | None:
     """Where the table's state is, or `None`."""
     value = await view.find("names", table_key(table))

@@ -1,7 +1,7 @@
 """What operations are about, as the authorizer walks to it: by name, through stable ids, in one state.
 
-Must not break: `walk` finds everything through the view it is given. Inside `prepare` that view is tracked, so
-a commit whose path was renamed or made anew meanwhile is prepared, and authorized, again.
+Must not break: `walk` finds everything through the view it is given. Inside `prepare` that view is tracked,
+so a commit whose path was renamed or made anew meanwhile is prepared, and authorized, again.
 """
 
 from collections.abc import AsyncIterator
@@ -10,10 +10,14 @@ from typing import ClassVar
 from msgspec import Struct
 
 from cynosure.auth.targets import NoSteps
+from cynosure.catalog.entities import NAMESPACE
+from cynosure.catalog.errors import NoSuchNamespace, NoSuchTable, NoSuchView
 from cynosure.catalog.managed.identity import load_identity, load_view_id
 from cynosure.catalog.names import Identifier, Namespace, namespace_text
-from cynosure.catalog.resolve import find_namespace, load_namespace, require_table_ref, require_view_ref
+from cynosure.catalog.resolve import find_namespace, require_namespace_ref, require_table_ref, require_view_ref
+from cynosure.common.errors import NotFound
 from cynosure.persistence.commit import View
+from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import CatalogId, ObjId
 
 
@@ -28,12 +32,64 @@ class CatalogTarget(Struct, frozen=True):
         """Nothing: the way ends at the catalog."""
         return NoSteps()
 
+    def place(self, depth: int) -> tuple[str, str]:
+        """See `Target.place`."""
+        return "catalog", self.name
 
-class NamespaceTarget(Struct, frozen=True):
+
+class InCatalog(Struct, frozen=True):
+    """What is inside a catalog: namespaces, tables, views. The kinds differ in `parent` and what follows it."""
+
+    kind: ClassVar[str]
+    catalog: CatalogId
+
+    @property
+    def name(self) -> str:
+        """As messages name it."""
+        raise NotImplementedError
+
+    @property
+    def parent(self) -> Namespace:
+        """The namespace it is in."""
+        raise NotImplementedError
+
+    def no_such(self) -> NotFound:
+        """The error when there is none."""
+        raise NotImplementedError
+
+    async def locate(self, view: View) -> ObjRef:
+        """Where its state is; the error of `no_such` when there is none."""
+        raise NotImplementedError
+
+    async def load_id(self, view: View, ref: ObjRef) -> ObjId:
+        """Its stable id."""
+        raise NotImplementedError
+
+    async def walk(self, view: View) -> AsyncIterator[ObjId]:
+        """The levels of its namespace, then its own id."""
+        # Order: its own first, so that what is missing is missing whatever the caller may see above it.
+        ref = await self.locate(view)
+        # Inline: a walk may be left half way, and what it delegates to would be left to the garbage collector.
+        parent = self.parent
+        for depth in range(1, len(parent) + 1):
+            level = await find_namespace(view, parent[:depth])
+            # What is inside exists, so all levels do; if not, nothing can be granted on the one that is gone.
+            if level is not None:
+                yield level.id
+        yield await self.load_id(view, ref)
+
+    def place(self, depth: int) -> tuple[str, str]:
+        """See `Target.place`."""
+        parent = self.parent
+        if depth < len(parent):
+            return "namespace", namespace_text(parent[: depth + 1])
+        return self.kind, self.name
+
+
+class NamespaceTarget(InCatalog, frozen=True):
     """A namespace; without levels, the root of the catalog."""
 
     kind: ClassVar[str] = "namespace"
-    catalog: CatalogId
     path: Namespace
 
     @property
@@ -41,42 +97,63 @@ class NamespaceTarget(Struct, frozen=True):
         """As messages name it."""
         return namespace_text(self.path)
 
-    async def walk(self, view: View) -> AsyncIterator[ObjId]:
-        """Its levels; `NoSuchNamespace` when there is none."""
-        if not self.path:
-            return
-        # Order: its own first, so that what is missing is missing whatever the caller may see above it.
-        own = await load_namespace(view, self.path)
-        async for each in _outer(view, self.path[:-1]):
-            yield each
-        yield own.id
+    @property
+    def parent(self) -> Namespace:
+        """The namespace it is in."""
+        return self.path[:-1]
+
+    def no_such(self) -> NotFound:
+        """The error when there is none."""
+        return NoSuchNamespace(self.name)
+
+    async def locate(self, view: View) -> ObjRef:
+        """Where its state is."""
+        return await require_namespace_ref(view, self.path)
+
+    async def load_id(self, view: View, ref: ObjRef) -> ObjId:
+        """Its stable id."""
+        return (await view.load_many(NAMESPACE, [ref.id]))[0].id
+
+    def walk(self, view: View) -> AsyncIterator[ObjId]:
+        """Its levels; none for the root."""
+        return super().walk(view) if self.path else NoSteps()
 
 
-class TableTarget(Struct, frozen=True):
+class TableTarget(InCatalog, frozen=True):
     """A table."""
 
     kind: ClassVar[str] = "table"
-    catalog: CatalogId
     path: Identifier
+    ref: ObjRef | None = None
+    """Where its state is, when it was looked up in the same state before: its name is not looked up again."""
 
     @property
     def name(self) -> str:
         """As messages name it."""
         return str(self.path)
 
-    async def walk(self, view: View) -> AsyncIterator[ObjId]:
-        """The levels of its namespace, then its own id; `NoSuchTable` when there is none."""
-        ref = await require_table_ref(view, self.path)
-        async for each in _outer(view, self.path.namespace):
-            yield each
-        yield (await load_identity(view, ref))[0]
+    @property
+    def parent(self) -> Namespace:
+        """The namespace it is in."""
+        return self.path.namespace
+
+    def no_such(self) -> NotFound:
+        """The error when there is none."""
+        return NoSuchTable(self.name)
+
+    async def locate(self, view: View) -> ObjRef:
+        """Where its state is."""
+        return self.ref or await require_table_ref(view, self.path)
+
+    async def load_id(self, view: View, ref: ObjRef) -> ObjId:
+        """Its stable id."""
+        return (await load_identity(view, ref))[0]
 
 
-class ViewTarget(Struct, frozen=True):
+class ViewTarget(InCatalog, frozen=True):
     """A view."""
 
     kind: ClassVar[str] = "view"
-    catalog: CatalogId
     path: Identifier
 
     @property
@@ -84,17 +161,51 @@ class ViewTarget(Struct, frozen=True):
         """As messages name it."""
         return str(self.path)
 
+    @property
+    def parent(self) -> Namespace:
+        """The namespace it is in."""
+        return self.path.namespace
+
+    def no_such(self) -> NotFound:
+        """The error when there is none."""
+        return NoSuchView(self.name)
+
+    async def locate(self, view: View) -> ObjRef:
+        """Where its state is."""
+        return await require_view_ref(view, self.path)
+
+    async def load_id(self, view: View, ref: ObjRef) -> ObjId:
+        """Its stable id."""
+        return await load_view_id(view, ref)
+
+
+class Veiled:
+    """A target inside a catalog that is walked to as if it existed, whether it does or not."""
+
+    __slots__ = ("_target", "catalog", "kind", "name")
+
+    def __init__(self, target: InCatalog) -> None:
+        self._target = target
+        self.kind = target.kind
+        self.name = target.name
+        self.catalog: CatalogId | None = target.catalog
+
     async def walk(self, view: View) -> AsyncIterator[ObjId]:
-        """The levels of its namespace, then its own id; `NoSuchView` when there is none."""
-        ref = await require_view_ref(view, self.path)
-        async for each in _outer(view, self.path.namespace):
-            yield each
-        yield await load_view_id(view, ref)
+        """As the target's own walk. In the place of what is missing stands an id that nothing has."""
+        target = self._target
+        try:
+            ref: ObjRef | None = await target.locate(view)
+        except NotFound:
+            ref = None
+        for depth in range(1, len(target.parent) + 1):
+            level = await find_namespace(view, target.parent[:depth])
+            yield _NOTHING if level is None else level.id
+        yield _NOTHING if ref is None else await target.load_id(view, ref)
+
+    def place(self, depth: int) -> tuple[str, str]:
+        """See `Target.place`."""
+        return self._target.place(depth)
 
 
-async def _outer(view: View, namespace: Namespace) -> AsyncIterator[ObjId]:
-    """The levels of a namespace, outermost first. What is inside exists, so they do."""
-    for depth in range(1, len(namespace) + 1):
-        level = await find_namespace(view, namespace[:depth])
-        if level is not None:
-            yield level.id
+_NOTHING = ObjId(1)
+"""Ids begin later than this, and 0 is the catalog itself where privileges are granted."""

@@ -6,21 +6,25 @@ A maintainer must not break: no traceback reaches a user who did not ask for it 
 """
 
 import sys
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from cynosure import __version__
-from cynosure.cli import catalogs, certs, operator, serve, settings, store, table_files, tables
+from cynosure.cli import access, operator, serve
+from cynosure.cli.lazy import LazyGroup, add_lazily
 from cynosure.cli.output import print_error, tell
 from cynosure.common.errors import CynosureError
 
-_RUN = "Run"
-_OPERATE = "Operate"
-_SET_UP = "Set up"
+_RUN: Final = "Run"
+_DATA: Final = "Data"
+_ACCESS: Final = "Who may do what"
+_OPERATE: Final = "Operate"
+_SET_UP: Final = "Set up"
 
 app = typer.Typer(
     name="cynosure",
+    cls=LazyGroup,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -31,6 +35,8 @@ app = typer.Typer(
         "`cynosure up --data ./data` runs everything on this machine\n\n"
         "`cynosure status --data ./data` shows how it is\n\n"
         "`cynosure catalogs create NAME --data ./data` makes room for tables\n\n"
+        "`cynosure principals create NAME --data ./data` makes credentials for somebody\n\n"
+        "`cynosure setup apply FILE --data ./data` does all of that from a file\n\n"
         "`cynosure settings reference` lists everything that can be set"
     ),
 )
@@ -52,16 +58,33 @@ def cynosure(
     """A lakehouse control plane for Apache Iceberg."""
 
 
+_GROUPS: Final = (
+    (_RUN, "serve", "serve", "Run one service in the foreground."),
+    (_DATA, "catalogs", "catalogs", "Catalogs: create, look at, change, delete."),
+    (_DATA, "namespaces", "namespaces", "Namespaces of a catalog."),
+    (_DATA, "tables", "tables", "Tables: list, drop, import many, restore dropped ones."),
+    (_DATA, "views", "views", "Views: list, look at, drop."),
+    (_ACCESS, "principals", "principals", "People and services, and their credentials."),
+    (_ACCESS, "principal-roles", "principal_roles", "Roles that principals have."),
+    (_ACCESS, "catalog-roles", "catalog_roles", "Roles inside a catalog, which privileges are granted to."),
+    (_ACCESS, "privileges", "privileges", "Grant and revoke privileges."),
+    (_ACCESS, "realms", "realms", "Realms: whole installations beside each other on one server."),
+    (_ACCESS, "tokens", "tokens", "Keys that sign tokens."),
+    (_ACCESS, "events", "events", "What was done, and what was refused."),
+    (_OPERATE, "store", "store", "Look after the store: history, restore, garbage collection."),
+    (_SET_UP, "setup", "setup.commands", "Principals, roles, catalogs and grants from a file."),
+    (_SET_UP, "profiles", "profiles", "Servers that you speak to by name."),
+    (_SET_UP, "settings", "settings", "Show the settings in force, and all there are."),
+    (_SET_UP, "certs", "certs", "Make and show TLS certificates, for tests and small installations."),
+)
+"""Panel, name, module in this room, what the list says."""
+
 app.command("up", rich_help_panel=_RUN)(serve.up)
-app.add_typer(serve.app, name="serve", rich_help_panel=_RUN)
+for _panel, _name, _module, _summary in _GROUPS:
+    add_lazily(app, _name, f"cynosure.cli.{_module}", panel=_panel, summary=_summary)
+app.command("explain", rich_help_panel=_ACCESS)(access.explain)
+app.command("whoami", rich_help_panel=_ACCESS)(access.whoami)
 app.command("status", rich_help_panel=_OPERATE)(operator.status)
-app.add_typer(catalogs.app, name="catalogs", rich_help_panel=_OPERATE)
-tables.app.command("export")(table_files.export)
-tables.app.command("sweep")(table_files.sweep)
-app.add_typer(tables.app, name="tables", rich_help_panel=_OPERATE)
-app.add_typer(store.app, name="store", rich_help_panel=_OPERATE)
-app.add_typer(settings.app, name="settings", rich_help_panel=_SET_UP)
-app.add_typer(certs.app, name="certs", rich_help_panel=_SET_UP)
 
 
 def run() -> None:

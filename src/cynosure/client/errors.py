@@ -27,7 +27,9 @@ class _Error(Struct):
 
 
 class _Envelope(Struct):
-    error: _Error
+    error: _Error | str
+    """Text in answers of OAuth (RFC 6749, section 5.2)."""
+    error_description: str = ""
 
 
 _BY_TYPE: Final[dict[str, type[tree.CynosureError]]] = {
@@ -43,6 +45,8 @@ _BY_TYPE: Final[dict[str, type[tree.CynosureError]]] = {
 }
 _BY_STATUS: Final[dict[int, type[tree.CynosureError]]] = {
     400: tree.BadInput,
+    401: tree.NotAuthenticated,
+    403: tree.Forbidden,
     404: tree.NotFound,
     408: tree.Unavailable,
     409: tree.Conflict,
@@ -98,11 +102,13 @@ def _make(
 
 def _read_envelope(body: bytes) -> tuple[str, str]:
     try:
-        error = _decode_envelope(body).error
+        envelope = _decode_envelope(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # A proxy's page, or nothing: its text is not ours to repeat.
         return "", ""
-    return error.message, error.type
+    if isinstance(envelope.error, str):
+        return envelope.error_description, envelope.error
+    return envelope.error.message, envelope.error.type
 
 
 def _walk(error_type: type[tree.CynosureError]) -> list[type[tree.CynosureError]]:

@@ -68,14 +68,17 @@ class HttpClient:
         unix_socket: str | None = None,
         headers: Mapping[str, str] | None = None,
         connect_timeout_s: float = 5.0,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        """`transport` replaces the network: an application in this process answers."""
         self._clock = clock
         self._rng = rng
         self._connect_timeout_s = connect_timeout_s
         # Our own processes on known addresses: a proxy from the environment must not come between.
         self._http = httpx.AsyncClient(
             base_url=base_url,
-            transport=httpx.AsyncHTTPTransport(
+            transport=transport
+            or httpx.AsyncHTTPTransport(
                 verify=make_context(tls) if tls else True,
                 uds=unix_socket,
                 trust_env=False,
@@ -101,6 +104,7 @@ class HttpClient:
         path: str,
         *,
         body: Any = None,
+        form: Mapping[str, str] | None = None,
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         timeout_s: float = 30.0,
@@ -109,13 +113,14 @@ class HttpClient:
     ) -> Reply:
         """Send until answered, or until `timeout_s` has passed. Errors are those of our tree.
 
-        `path` is percent-encoded already. `is_repeatable` says that the request may be applied
-        twice (it carries an idempotency key); by default the method decides.
+        `path` is percent-encoded already. `body` is sent as JSON, `form` as a form. `is_repeatable` says
+        that the request may be applied twice (it carries an idempotency key); by default the method
+        decides.
         """
         is_read = method in ("GET", "HEAD", "OPTIONS")
         repeatable = method in REPEATABLE_METHODS if is_repeatable is None else is_repeatable
         backoff = Backoff(self._clock, self._rng, first_s=0.05, max_s=2.0, deadline_s=timeout_s)
-        request = self._build(method, path, body, query, headers, request_id)
+        request = self._build(method, path, body, form, query, headers, request_id)
         may_be_applied = False
         while True:
             answer = await self._attempt(request, backoff.remaining_s)
@@ -148,7 +153,7 @@ class HttpClient:
         self, method: str, path: str, *, body: Any = None, request_id: str = ""
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Send once and read the answer line by line as it comes, without a time limit."""
-        request = self._build(method, path, body, None, None, request_id)
+        request = self._build(method, path, body, None, None, None, request_id)
         request.extensions["timeout"] = httpx.Timeout(None, connect=self._connect_timeout_s).as_dict()
         try:
             response = await self._http.send(request, stream=True)
@@ -172,6 +177,7 @@ class HttpClient:
         method: str,
         path: str,
         body: Any,
+        form: Mapping[str, str] | None,
         query: Mapping[str, str] | None,
         headers: Mapping[str, str] | None,
         request_id: str,
@@ -183,7 +189,7 @@ class HttpClient:
         if body is not None:
             content = msgspec.json.encode(body)
             sent["content-type"] = "application/json"
-        return self._http.build_request(method, path, content=content, params=query, headers=sent)
+        return self._http.build_request(method, path, content=content, data=form, params=query, headers=sent)
 
     async def _attempt(
         self, request: httpx.Request, remaining_s: float

@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from msgspec import Struct, field
 
 from cynosure.common.errors import CorruptObject, Misconfigured, NewerFormat
@@ -76,6 +78,7 @@ class Keyring:
                 fix="Set keyring.primary to the id of one of the keys.",
             )
         self.primary = primary
+        self._keys = dict(keys)
         self._ciphers = {key_id: AESGCM(key) for key_id, key in keys.items()}
         self._random_bytes = random_bytes
 
@@ -105,6 +108,16 @@ class Keyring:
             return sealed
         return self._wrap(self._unwrap(parts, context), context) + parts.body
 
+    def derive(self, purpose: str, key_id: str) -> bytes:
+        """A key of its own for `purpose`, out of the master key of this id: 32 bytes, always the same.
+
+        It says nothing about the master key, nor about keys for other purposes.
+        """
+        master = self._keys.get(key_id)
+        if master is None:
+            raise _not_in_ring(key_id)
+        return HKDF(SHA256(), KEY_BYTES, salt=None, info=_associated("derived", (purpose,))).derive(master)
+
     def _wrap(self, data_key: bytes, context: Sequence[str]) -> bytes:
         name = self.primary.encode()
         head = _MAGIC + bytes([_VERSION, len(name)]) + name
@@ -115,11 +128,7 @@ class Keyring:
     def _unwrap(self, parts: _Sealed, context: Sequence[str]) -> bytes:
         cipher = self._ciphers.get(parts.key_id)
         if cipher is None:
-            raise Misconfigured(
-                "A stored value is encrypted under a master key that is not in the keyring",
-                key_id=parts.key_id,
-                fix="Add the key to keyring.keys, or restore the key file of the data directory.",
-            )
+            raise _not_in_ring(parts.key_id)
         nonce, wrapped = parts.wrapped[:_NONCE_BYTES], parts.wrapped[_NONCE_BYTES:]
         try:
             return cipher.decrypt(nonce, wrapped, _associated("key", (parts.key_id, *context)))
@@ -156,6 +165,14 @@ def _split(sealed: bytes) -> _Sealed:
     except UnicodeDecodeError as error:
         raise CorruptObject("A sealed value has no readable key id", size_bytes=len(sealed)) from error
     return _Sealed(key_id, sealed[id_end:body_start], sealed[body_start:])
+
+
+def _not_in_ring(key_id: str) -> Misconfigured:
+    return Misconfigured(
+        "A stored value is protected by a master key that is not in the keyring",
+        key_id=key_id,
+        fix="Add the key to keyring.keys, or restore the key file of the data directory.",
+    )
 
 
 def _does_not_open(key_id: str) -> CorruptObject:

@@ -16,7 +16,7 @@ from cynosure.common.errors import AlreadyExists
 from cynosure.common.paging import PageTokens
 from cynosure.persistence import metrics
 from cynosure.persistence.cache import ObjectCache
-from cynosure.persistence.commit import CommitLimits, Committer, Counters
+from cynosure.persistence.commit import Base, CommitLimits, Committer, Counters
 from cynosure.persistence.core_types import load_types
 from cynosure.persistence.gc.collect import Collector
 from cynosure.persistence.heads import Heads
@@ -103,6 +103,17 @@ class Persistence:
                 indexes=INDEXES[key.name],
             )
         return committer
+
+    async def read(self, key: RefKey) -> Base:
+        """The current state of a reference that a stranger may have named; `NotFound` when there is none.
+
+        Nothing is kept for names that do not exist: anybody can think of any number of those.
+        """
+        committer = self._committers.get(key)
+        if committer is None:
+            await self.heads.load(key)
+            committer = self.committer(key)
+        return await committer.read()
 
     def chain(self, key: RefKey) -> Chain:
         """The order of a reference's commits, as far as this process has asked for it."""

@@ -13,12 +13,21 @@ from msgspec import Struct
 
 from cynosure.common.errors import BadInput, Expired
 from cynosure.common.paging import PageTokens
-from cynosure.persistence.commit import COMMIT, Committer, State
+from cynosure.persistence.commit import COMMIT, Committer, State, View
 from cynosure.persistence.commit.records import NO_COMMIT
 from cynosure.persistence.index import after
 from cynosure.persistence.spi import ObjId, RefKey
 
 MAX_PAGE = 1_000
+_CHUNK = 10_000
+
+
+class Paging(Struct, frozen=True):
+    """How much of a list is wanted. Neither field: all of it in one answer."""
+
+    token: str | None = None
+    """Of the page before; empty for the first page."""
+    size: int | None = None
 
 
 class Page(Struct, frozen=True):
@@ -63,6 +72,31 @@ async def list_page(
         place = _Place(state.commit_id, after(entries[-1][0]))
         next_token = tokens.seal(scope, msgspec.msgpack.encode(place))
     return Page(entries, next_token, state)
+
+
+async def list_paged(
+    committer: Committer, tokens: PageTokens, *, index: str, prefix: bytes, paging: Paging
+) -> Page:
+    """Entries with `prefix`: one page when one was asked for, else all of them."""
+    if paging.token is not None or paging.size is not None:
+        size = MAX_PAGE if paging.size is None else min(paging.size, MAX_PAGE)
+        return await list_page(
+            committer, tokens, index=index, prefix=prefix, size=size, token=paging.token or None
+        )
+    state = (await committer.read()).state
+    return Page(await scan_all(state, index, prefix), None, state)
+
+
+async def scan_all(view: View, index: str, prefix: bytes) -> list[tuple[bytes, bytes]]:
+    """All entries with `prefix`, in key order."""
+    found: list[tuple[bytes, bytes]] = []
+    start = b""
+    while True:
+        entries = await view.scan(index, prefix=prefix, start=start, limit=_CHUNK)
+        found += entries
+        if len(entries) < _CHUNK:
+            return found
+        start = after(entries[-1][0])
 
 
 async def _state_of(committer: Committer, commit_id: ObjId) -> State:

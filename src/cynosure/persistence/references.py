@@ -13,8 +13,8 @@
 | a catalog     | `reports`    | metrics reports of clients: apart for the same reason            |
 
 Index names mean the same everywhere: `names` (name to object), `ids` (stable id to name), `locations`
-(location to stable id), `dropped` (what can still be restored). An update touches one index, a rename two,
-a create three, a drop four.
+(location to stable id), `dropped` (what can still be restored), `marks` (that a realm is being deleted). An
+update touches one index, a rename two, a create three, a drop four.
 
 Must not break: a reference begins at `NO_COMMIT`, the empty state, which is no object. A first commit
 object written before its reference could be collected while nothing points to it.
@@ -42,9 +42,9 @@ _NAMED: Mapping[str, Holds] = MappingProxyType({"names": "objects", "ids": "byte
 INDEXES: Mapping[str, Mapping[str, Holds]] = MappingProxyType(
     {
         "realms": MappingProxyType({"names": "objects"}),
-        "catalogs": _NAMED,
+        "catalogs": MappingProxyType({**_NAMED, "marks": "bytes"}),
         "principals": MappingProxyType(
-            {"names": "objects", "ids": "bytes", "clients": "bytes", "assignments": "bytes"}
+            {"names": "objects", "ids": "bytes", "clients": "bytes", "assignments": "bytes", "marks": "bytes"}
         ),
         "settings": MappingProxyType({"names": "objects"}),
         "audit": MappingProxyType({"events": "objects", "positions": "bytes"}),

@@ -89,10 +89,16 @@ async def list_realms(realms: Committer) -> list[RealmId]:
     return names
 
 
+def is_realm_name(realm: str) -> bool:
+    """Whether a realm may be called that: headers, paths and files can carry it, and it is not reserved."""
+    if not 1 <= len(realm) <= MAX_REALM_CHARS or not realm[0].isalnum():
+        return False
+    return realm.isascii() and all(each.isalnum() or each in "-_." for each in realm)
+
+
 def check_realm_name(realm: str) -> None:
-    """Refuse names that headers, paths or files could not carry, and those reserved for the store."""
-    is_plain = realm.isascii() and all(each.isalnum() or each in "-_." for each in realm)
-    if not is_plain or not 1 <= len(realm) <= MAX_REALM_CHARS or not realm[0].isalnum():
+    """Refuse what `is_realm_name` denies."""
+    if not is_realm_name(realm):
         raise BadInput(
             "Not a realm name",
             field="realm",

@@ -19,6 +19,7 @@ from cynosure.common.secrets import Secret
 from cynosure.server.settings import Settings
 from cynosure.storage.config import FileStorage, S3Keys, S3Storage, StorageConfig
 from cynosure.storage.location import Location
+from cynosure.storage.resolve import resolve_location, resolve_path
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _MAX_DIRECTORY_CHARS = 100
@@ -47,10 +48,10 @@ class Chosen(NamedTuple):
 
 def file_roots(settings: Settings) -> list[Location]:
     """The directories below which catalogs may keep files of this machine."""
-    roots = [_local(path, field="storage.file_roots") for path in settings.storage.file_roots.values()]
+    roots = [resolve_path(path, field="storage.file_roots") for path in settings.storage.file_roots.values()]
     with suppress(BadInput):
         # A data directory whose name no location can have serves all the same, without files of its own.
-        roots.insert(0, _local(warehouse_of(settings), field="server.data_dir"))
+        roots.insert(0, resolve_path(warehouse_of(settings), field="server.data_dir"))
     return roots
 
 
@@ -61,7 +62,7 @@ def warehouse_of(settings: Settings) -> Path:
 
 def default_location(settings: Settings, name: str) -> str:
     """Where a catalog of this name keeps its files when nobody says otherwise."""
-    return _local(warehouse_of(settings) / directory_name(name), field="name").text
+    return resolve_path(warehouse_of(settings) / directory_name(name), field="name").text
 
 
 def directory_name(name: str) -> str:
@@ -74,8 +75,8 @@ def directory_name(name: str) -> str:
 
 def choose_storage(base: str, further: tuple[str, ...], s3: S3Params) -> Chosen:
     """The storage of a new catalog: of the kind that its base location says."""
-    location = parse_location(base)
-    allowed = (location.text, *(parse_location(each).text for each in further))
+    location = resolve_location(base)
+    allowed = (location.text, *(resolve_location(each).text for each in further))
     if location.scheme == "file":
         _refuse_s3(s3)
         return Chosen(location.text, FileStorage(allowed), None)
@@ -84,26 +85,15 @@ def choose_storage(base: str, further: tuple[str, ...], s3: S3Params) -> Chosen:
 
 def change_storage(entity: CatalogEntity, base: str, further: tuple[str, ...], s3: S3Params) -> Chosen:
     """The storage of a catalog with these changes. A new base location is allowed by being named."""
-    added = [parse_location(each).text for each in (*further, *([base] if base else []))]
+    added = [resolve_location(each).text for each in (*further, *([base] if base else []))]
     old = entity.storage
     allowed = (*old.allowed_locations, *(each for each in added if each not in old.allowed_locations))
     config = structs.replace(old, allowed_locations=allowed)
-    new_base = parse_location(base).text if base else entity.base_location
+    new_base = resolve_location(base).text if base else entity.base_location
     if isinstance(config, FileStorage):
         _refuse_s3(s3)
         return Chosen(new_base, config, None)
     return Chosen(new_base, _apply(config, s3), _keys(s3))
-
-
-def parse_location(text: str) -> Location:
-    """A location as an operator wrote it: a path, a `file:` URL, `s3://…`."""
-    location = Location.parse(text)
-    return _local(Path("/", *location.segments), field="location") if location.scheme == "file" else location
-
-
-def _local(path: Path, *, field: str) -> Location:
-    # Resolved: what a link hides would be another place to us and the same to everyone else.
-    return Location.parse(f"file://{path.resolve()}", field=field)
 
 
 def _apply(config: S3Storage, s3: S3Params) -> S3Storage:

@@ -23,6 +23,8 @@ from cynosure.server.reference_page import cell, publish
 from cynosure.server.settings import ALIASES, Settings
 
 PAGE = Path("docs/reference/settings.md")
+_NAME = "NAME"
+"""Stands for a name that whoever writes the settings chooses."""
 
 _HEAD = """\
 # Settings
@@ -55,24 +57,31 @@ def render_page() -> str:
 
 def _structs(struct: type[Struct], above: tuple[str, ...]) -> Iterator[tuple[type[Struct], tuple[str, ...]]]:
     for field in msgspec.structs.fields(struct):
-        if isinstance(field.type, type) and issubclass(field.type, Struct):
-            path = (*above, field.name)
-            yield field.type, path
-            yield from _structs(field.type, path)
+        path = (*above, field.name)
+        kind: Any = field.type
+        if (inner := dict_value_type(kind)) is not None:
+            kind, path = inner, (*path, _NAME)
+        if _is_struct(kind):
+            yield kind, path
+            yield from _structs(kind, path)
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Struct)
 
 
 def _render(struct: type[Struct], path: tuple[str, ...]) -> str:
     docs = field_docs(struct)
     rows = []
     for field in msgspec.structs.fields(struct):
-        if isinstance(field.type, type) and issubclass(field.type, Struct):
+        inner = dict_value_type(field.type)
+        if _is_struct(field.type if inner is None else inner):
             continue
         keys = (*path, field.name)
-        inner = dict_value_type(field.type)
         kind = describe(unwrap_optional(field.type if inner is None else inner))
         name, variable = ".".join(keys), PREFIX + "__".join(keys).upper()
         if inner is not None:
-            name, variable = f"{name}.NAME", f"{variable}__NAME"
+            name, variable = f"{name}.{_NAME}", f"{variable}__{_NAME}"
         text = f"{docs[field.name]} *Write {kind}.*"
         rows.append(f"| `{name}` | {cell(_default(field))} | {cell(text)} | `{variable}` |\n")
     return (
@@ -83,8 +92,12 @@ def _render(struct: type[Struct], path: tuple[str, ...]) -> str:
 
 def _default(field: msgspec.structs.FieldInfo) -> str:
     default: Any = field.default
+    if field.required:
+        return "*must be given*"
     if default is msgspec.NODEFAULT or default is None:
         return "none"
+    if isinstance(default, tuple):
+        return f"`{msgspec.json.encode(default).decode()}`" if default else "none"
     if isinstance(default, timedelta):
         return f"`{format_duration(default)}`"
     if field.type == ByteSize:

@@ -12,6 +12,7 @@ A maintainer must not break: nothing here, nor in what is built from it, falls b
 instance metadata or files in a home directory when keys are missing.
 """
 
+import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -23,14 +24,22 @@ from cynosure.common.keyring import Keyring
 from cynosure.common.secrets import Secret
 from cynosure.storage.location import Location, SchemeClass, is_allowed
 
+_ARN = re.compile(r"arn:[\w-]+:[\w-]+:[\w-]*:[\w-]*:[\x21-\x7e]{1,1024}", re.ASCII)
+
+_EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
+_MAX_NAME_CHARS = 256
+
 Owner = Sequence[str]
 """What sealed keys belong to: the realm and the id of the catalog."""
 
 
-class FileStorage(Struct, frozen=True, tag_field="storageType", tag="FILE", rename="camel"):
+class FileStorage(
+    Struct, frozen=True, tag_field="storageType", tag="FILE", rename="camel", omit_defaults=True
+):
     """Directories of the machine that the server runs on."""
 
     allowed_locations: tuple[str, ...]
+    storage_name: str | None = None
 
 
 class S3Storage(
@@ -48,6 +57,24 @@ class S3Storage(
     """The bucket is the first part of the path instead of the host name."""
     sealed_keys: bytes | None = None
     """Access key and secret, made by `seal_s3_keys`."""
+    storage_name: str | None = None
+    """A name for this storage that operators and clients agree on."""
+    role_arn: str | None = None
+    """The role to assume for credentials that clients get."""
+    external_id: str | None = None
+    """What the role's owner demands to be told by whoever assumes it."""
+    user_arn: str | None = None
+    """Who assumes the role, for its owner to trust."""
+    sts_endpoint: str | None = None
+    """URL of the service that hands out credentials. Left out: `endpoint_internal`, else `endpoint`."""
+    sts_unavailable: bool = False
+    """The store has no such service."""
+    current_kms_key: str | None = None
+    """The key that new files are encrypted with."""
+    allowed_kms_keys: tuple[str, ...] = ()
+    """Further keys that files may be encrypted with."""
+    kms_unavailable: bool = False
+    """The store has no key service, so that policies must not mention one."""
 
 
 StorageConfig = FileStorage | S3Storage
@@ -77,6 +104,13 @@ def check_storage(config: StorageConfig, *, file_roots: Sequence[Location]) -> N
             field="allowedLocations",
             fix="Name at least the base location of the catalog.",
         )
+    name = config.storage_name
+    if name is not None and not (name and len(name) <= _MAX_NAME_CHARS and name.isprintable()):
+        raise BadInput(
+            "The name of a storage is not valid",
+            field="storageName",
+            fix=f"Use 1 to {_MAX_NAME_CHARS} printable characters.",
+        )
     scheme: SchemeClass = "file" if isinstance(config, FileStorage) else "s3"
     for location in allowed:
         if location.scheme != scheme:
@@ -101,13 +135,35 @@ def check_storage(config: StorageConfig, *, file_roots: Sequence[Location]) -> N
 def _check_s3(config: S3Storage) -> None:
     if not config.region.replace("-", "").isalnum():
         raise BadInput("A region is not valid", field="region", fix="Write it as in us-east-1.")
-    for field, url in (("endpoint", config.endpoint), ("endpointInternal", config.endpoint_internal)):
+    for field, url in (
+        ("endpoint", config.endpoint),
+        ("endpointInternal", config.endpoint_internal),
+        ("stsEndpoint", config.sts_endpoint),
+    ):
         if url is not None and not _is_endpoint(url):
             raise BadInput(
                 "An endpoint is not a URL",
                 field=field,
                 fix="Write https://host or http://host:port, without user, path or query.",
             )
+    for field, arn in (
+        ("roleArn", config.role_arn),
+        ("userArn", config.user_arn),
+        ("currentKmsKey", config.current_kms_key),
+        *(("allowedKmsKeys", each) for each in config.allowed_kms_keys),
+    ):
+        if arn is not None and not _ARN.fullmatch(arn):
+            raise BadInput(
+                "A resource name is not valid",
+                field=field,
+                fix="Write it as in arn:aws:iam::ACCOUNT:role/NAME.",
+            )
+    if config.external_id is not None and not _EXTERNAL_ID.fullmatch(config.external_id):
+        raise BadInput(
+            "An external id is not valid",
+            field="externalId",
+            fix="Use 2 to 1224 letters, digits and + = , . @ : / - _ characters.",
+        )
     if config.sealed_keys is None:
         raise BadInput(
             "An S3 storage has no access key",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from cynosure.catalog.background import Background
 from cynosure.auth.caller import Caller
+from cynosure.catalog.background import Background
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.managed.recent import RecentTables
 from cynosure.catalog.opened import OpenCatalog, Shared

@@ -13,6 +13,7 @@ from cynosure.common.settings import (
     ByteSize,
     Duration,
     DurationOrZero,
+    Texts,
     read_environment,
     read_file,
     read_overrides,
@@ -23,6 +24,14 @@ from cynosure.common.settings import (
 class Inner(Struct, frozen=True, forbid_unknown_fields=True):
     grace: Duration = timedelta(hours=3)
     staleness: DurationOrZero = timedelta(0)
+
+
+class Door(Struct, frozen=True, forbid_unknown_fields=True):
+    to: str
+    is_open: bool = False
+    signs: Texts = ()
+    guests: dict[str, str] = field(default_factory=dict)
+    inner: Inner = Inner()
 
 
 class Room(Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,6 +45,7 @@ class Room(Struct, frozen=True, forbid_unknown_fields=True):
     password: Secret | None = None
     keys: dict[str, Secret] = field(default_factory=dict)
     inner: Inner = Inner()
+    doors: dict[str, Door] = field(default_factory=dict)
 
 
 class Root(Struct, frozen=True, forbid_unknown_fields=True):
@@ -171,6 +181,65 @@ def test_dictionaries_merge_by_key(tmp_path):
     assert room.keys == {"a": Secret("A"), "b": Secret("B2")}
 
 
+def test_a_dictionary_of_structs_is_a_table_for_each_name(tmp_path):
+    room = read(
+        tmp_path=tmp_path,
+        toml="""
+        [room.doors.front]
+        to = "street"
+        signs = ["in", "out"]
+        guests."Data Team" = "yes"
+        inner.grace = "1h"
+        [room.doors.back]
+        to = "yard"
+        """,
+    )
+
+    assert room.doors == {
+        "front": Door(
+            "street", signs=("in", "out"), guests={"Data Team": "yes"}, inner=Inner(timedelta(hours=1))
+        ),
+        "back": Door("yard"),
+    }
+
+
+def test_the_environment_adds_to_the_table_of_a_name_or_makes_another(tmp_path):
+    room = read(
+        tmp_path=tmp_path,
+        toml="[room.doors.front]\nto = 'street'\nis_open = true",
+        env={
+            "CYNOSURE_ROOM__DOORS__FRONT__TO": "park",
+            "CYNOSURE_ROOM__DOORS__BACK__TO": "yard",
+            "CYNOSURE_ROOM__DOORS__BACK__SIGNS": "a, b,",
+            "CYNOSURE_ROOM__DOORS__BACK__GUESTS__ANN": "no",
+        },
+    )
+
+    assert room.doors == {
+        "front": Door("park", is_open=True),
+        "back": Door("yard", signs=("a", "b"), guests={"ann": "no"}),
+    }
+
+
+def test_a_flag_may_name_an_entry_of_a_dictionary_of_structs():
+    assert read(flags={"room.doors.front.to": "street"}).doors == {"front": Door("street")}
+
+
+@pytest.mark.parametrize("toml", ["[room.doors.front]", "room.doors.front.is_open = true"])
+def test_a_table_of_a_dictionary_needs_what_its_struct_requires(tmp_path, toml):
+    error = refused(tmp_path=tmp_path, toml=toml)
+
+    assert error.message == "A required setting is missing"
+    assert error.details["key"] == "room.doors.front.to"
+
+
+def test_an_unknown_key_in_a_table_of_a_dictionary_is_refused_with_its_whole_name(tmp_path):
+    error = refused(tmp_path=tmp_path, toml="[room.doors.front]\nto = 'x'\nsings = ['a']")
+
+    assert error.details["key"] == "room.doors.front.sings"
+    assert "room.doors.front.signs" in error.fix
+
+
 def test_flags_may_carry_typed_values():
     room = read(flags={"room.path": Path("/x"), "room.inner.grace": timedelta(1), "room.is_on": True})
 
@@ -256,6 +325,11 @@ def test_a_single_underscore_after_the_room_is_caught():
         "room.password = { fil = 'x' }",
         "room.keys = 'x'",
         "room.keys.a = 1",
+        "room.doors = 'x'",
+        "room.doors.front = 'x'",
+        "room.doors.front.signs = 'x'",
+        "room.doors.front.signs = [1]",
+        "room.doors.front.signs = { a = 'x' }",
         "room.inner = 'x'",
         "room.inner.grace = 30",
         "room.inner.grace = '30'",

@@ -23,10 +23,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from cynosure.testing.catalog_server import RestCatalog
 from tests.engines.java import ToolFailed
 from tests.engines.rck.kit import KitResult, run_kit
 from tests.engines.rck.target import FAILS_BY_DESIGN, serve_for_kit
-from tests.engines.served import RestCatalog
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -77,7 +77,8 @@ def _target(uris: Sequence[str], properties: dict[str, str]) -> Iterator[RestCat
     if uris:
         yield RestCatalog(uris[0], properties)
         return
-    with tempfile.TemporaryDirectory() as folder, serve_for_kit(Path(folder)) as catalog:
+    with tempfile.TemporaryDirectory() as folder, serve_for_kit(Path(folder)) as target:
+        catalog = target.to_rest()
         yield RestCatalog(catalog.uri, {**catalog.properties, **properties})
 
 

@@ -3,12 +3,16 @@
 A maintainer must not break: no concession is made to the kit beyond naming the places where it puts tables.
 """
 
+import asyncio
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from tests.engines.served import RestCatalog, serve
+from cynosure.testing.catalog_server import CatalogServer, RestCatalog, ServedCatalog, start_catalog_server
+from cynosure.testing.harness.processes import Processes
+from cynosure.testing.login import Credential
 
 # We do not make the namespace of a new table by ourselves.
 OUR_SWITCHES = {"rck.requires-namespace-create": "true"}
@@ -24,21 +28,37 @@ FAILS_BY_DESIGN = {
 TABLE_PLACES = [Path("/tmp/ns"), Path("/tmp/newdb")]
 
 
-@contextmanager
-def serve_for_kit(directory: Path) -> Iterator[RestCatalog]:
+@dataclass(frozen=True)
+class KitTarget:
     """An empty catalog on a server of its own, because no other catalog may have the kit's places."""
+
+    server: CatalogServer
+    catalog: ServedCatalog
+    scratch: Path
+
+    def to_rest(self, credential: Credential | None = None) -> RestCatalog:
+        """For the kit, as root unless another credential is given."""
+        rest = self.catalog.to_rest(credential)
+        return RestCatalog(rest.uri, {**rest.properties, **OUR_SWITCHES, "java.io.tmpdir": str(self.scratch)})
+
+
+@contextmanager
+def serve_for_kit(directory: Path) -> Iterator[KitTarget]:
+    """A server with a catalog in which the kit may put its tables; gone when the block ends."""
     scratch = directory / "scratch"
     scratch.mkdir()
-    places = [scratch, *TABLE_PLACES]
-    env = {f"CYNOSURE_STORAGE__FILE_ROOTS__KIT{number}": str(place) for number, place in enumerate(places)}
     made = [place for place in TABLE_PLACES if not place.exists()]
     try:
-        with serve(directory, env) as server:
-            allowed = [word for place in places for word in ("--allowed-location", place.as_uri())]
-            catalog = server.create_catalog(*allowed)
-            yield RestCatalog(
-                catalog.uri, {**catalog.properties, **OUR_SWITCHES, "java.io.tmpdir": str(scratch)}
-            )
+        with Processes(directory) as processes:
+            yield asyncio.run(_start(processes, directory, scratch))
     finally:
         for place in made:
             shutil.rmtree(place, ignore_errors=True)
+
+
+async def _start(processes: Processes, directory: Path, scratch: Path) -> KitTarget:
+    places = [scratch, *TABLE_PLACES]
+    env = {f"CYNOSURE_STORAGE__FILE_ROOTS__KIT{number}": str(place) for number, place in enumerate(places)}
+    server = await start_catalog_server(processes, directory, env=env)
+    catalog = await server.create_catalog("kit", allowed=[place.as_uri() for place in places])
+    return KitTarget(server, catalog, scratch)

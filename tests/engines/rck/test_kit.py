@@ -4,12 +4,16 @@ A maintainer must not break: a test of the kit that is not enabled is named here
 fails by design fails for that reason.
 """
 
+import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from cynosure.testing.admin import Admin
+from cynosure.testing.login import Credential
 from tests.engines.rck.kit import KitResult, run_kit
-from tests.engines.rck.target import FAILS_BY_DESIGN, serve_for_kit
+from tests.engines.rck.target import FAILS_BY_DESIGN, KitTarget, serve_for_kit
 
 pytestmark = pytest.mark.timeout(170)
 
@@ -60,10 +64,17 @@ class FailedByDesign(Exception):
 
 
 @pytest.fixture(scope="session")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    with serve_for_kit(tmp_path_factory.mktemp("rck")) as catalog:
-        lines = run_kit(catalog.uri, catalog.properties, is_strict=True)
-        return {(mode, result.name): result for result in lines for mode in result.modes}
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitTarget]:
+    with serve_for_kit(tmp_path_factory.mktemp("rck")) as target:
+        yield target
+
+
+@pytest.fixture(scope="session")
+def results(target: KitTarget) -> Results:
+    """What the kit says with root's credentials."""
+    catalog = target.to_rest()
+    lines = run_kit(catalog.uri, catalog.properties, is_strict=True)
+    return {(mode, result.name): result for result in lines for mode in result.modes}
 
 
 def mark(name: str) -> object:
@@ -91,3 +102,32 @@ def test_the_kit_has_the_tests_that_are_listed_here_and_no_other(results: Result
 
 def test_what_is_skipped_is_exactly_what_is_listed(results: Results):
     assert {key for key, result in results.items() if result.outcome == "skipped"} == set(SKIPPED)
+
+
+def test_the_kit_fails_closed_for_a_principal_without_grants(target: KitTarget):
+    """Every test ends at the first thing it asks for, and nothing of it is in the catalog afterwards."""
+
+    async def create_nobody() -> Credential:
+        async with target.server.client() as http:
+            admin = Admin(http)
+            credential = await admin.create_principal("nobody")
+            await admin.create_role("nothing")
+            await admin.assign_role("nobody", "nothing")
+            return credential
+
+    async def list_all() -> list[object]:
+        async with target.catalog.client() as http:
+            return (
+                (await http.get(f"{target.catalog.url}/namespaces")).raise_for_status().json()["namespaces"]
+            )
+
+    catalog = target.to_rest(asyncio.run(create_nobody()))
+    before = asyncio.run(list_all())
+
+    tried = list(run_kit(catalog.uri, catalog.properties, only="Create|Drop|Rename|Register|List"))
+
+    refused = [each for each in tried if each.outcome == "failed" and "Forbidden" in each.reason]
+    skipped = [each for each in tried if each.outcome == "skipped"]
+    assert len(refused) > 30
+    assert [each for each in tried if each not in refused and each not in skipped] == []
+    assert asyncio.run(list_all()) == before

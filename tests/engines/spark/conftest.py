@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.engines.served import RestCatalog
+from cynosure.testing.catalog_server import RestCatalog
 from tests.engines.spark.jars import find_jars
 
 HERE = Path(__file__).parent

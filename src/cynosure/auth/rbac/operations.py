@@ -7,28 +7,31 @@ Must not break: an operation that is not listed here cannot be authorized, so no
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
 
+from cynosure.auth.rbac.privileges import SATISFIED_BY, PrivilegeSet
 from cynosure.auth.rbac.privileges import Privilege as P
-from cynosure.auth.rbac.privileges import PrivilegeSet, set_of
 
 
-class Operation(Struct, frozen=True):
+class Operation(Struct, frozen=True, dict=True):
     """Something a caller may want to do."""
 
     name: str
     needs: tuple[tuple[P, ...], ...]
-    """Per target, in the order in which the operation names them."""
+    """Per target, in the order in which the operation names them. An operation with one kind of target may be
+    asked for several of them at once: then each needs the same."""
     kinds: tuple[str, ...]
     """Per target, what it is: `realm`, `catalog`, `namespace`, `table`, `view`, `policy`, `principal`,
     `principal-role`, `catalog-role`."""
 
-    def sets(self) -> tuple[PrivilegeSet, ...]:
-        """The needs as sets."""
-        return tuple(set_of(needs) for needs in self.needs)
+    @cached_property
+    def met_by(self) -> tuple[tuple[tuple[P, PrivilegeSet], ...], ...]:
+        """Per target, each need with the set of privileges of which one must be held."""
+        return tuple(tuple((need, SATISFIED_BY[need]) for need in needs) for needs in self.needs)
 
 
 _all: dict[str, Operation] = {}
@@ -43,7 +46,7 @@ def _operation(name: str, kind: str, *needs: P, second: tuple[str, tuple[P, ...]
     return made
 
 
-# --- namespaces: created in their parent, which is the catalog for the first level ----------------------------
+# --- namespaces: created in their parent, which is the catalog for the first level --------------------------
 LIST_NAMESPACES = _operation("list-namespaces", "namespace", P.NAMESPACE_LIST)
 CREATE_NAMESPACE = _operation("create-namespace", "namespace", P.NAMESPACE_CREATE)
 LOAD_NAMESPACE = _operation("load-namespace", "namespace", P.NAMESPACE_READ_PROPERTIES)
@@ -51,7 +54,7 @@ NAMESPACE_EXISTS = _operation("namespace-exists", "namespace", P.NAMESPACE_LIST)
 DROP_NAMESPACE = _operation("drop-namespace", "namespace", P.NAMESPACE_DROP)
 UPDATE_NAMESPACE = _operation("update-namespace-properties", "namespace", P.NAMESPACE_WRITE_PROPERTIES)
 
-# --- tables -----------------------------------------------------------------------------------------------------
+# --- tables -------------------------------------------------------------------------------------------------
 LIST_TABLES = _operation("list-tables", "namespace", P.TABLE_LIST)
 CREATE_TABLE = _operation("create-table", "namespace", P.TABLE_CREATE)
 CREATE_TABLE_DELEGATED = _operation(
@@ -67,6 +70,9 @@ REGISTER_TABLE_DELEGATED_READ = _operation(
 OVERWRITE_TABLE = _operation("overwrite-table", "table", P.TABLE_FULL_METADATA)
 OVERWRITE_TABLE_DELEGATED = _operation(
     "overwrite-table-with-credentials", "table", P.TABLE_FULL_METADATA, P.TABLE_WRITE_DATA
+)
+OVERWRITE_TABLE_DELEGATED_READ = _operation(
+    "overwrite-table-with-read-credentials", "table", P.TABLE_FULL_METADATA, P.TABLE_READ_DATA
 )
 LOAD_TABLE = _operation("load-table", "table", P.TABLE_READ_PROPERTIES)
 LOAD_TABLE_TO_WRITE = _operation("load-table-to-write", "table", P.TABLE_WRITE_DATA)
@@ -89,7 +95,7 @@ REPORT_COMMIT = _operation("report-commit", "table", P.TABLE_WRITE_DATA)
 LIST_REPORTS = _operation("list-reports", "table", P.TABLE_READ_PROPERTIES)
 EXPORT_TABLE = _operation("export-table", "table", P.TABLE_WRITE_PROPERTIES)
 
-# --- views ------------------------------------------------------------------------------------------------------
+# --- views --------------------------------------------------------------------------------------------------
 LIST_VIEWS = _operation("list-views", "namespace", P.VIEW_LIST)
 CREATE_VIEW = _operation("create-view", "namespace", P.VIEW_CREATE)
 REGISTER_VIEW = _operation("register-view", "namespace", P.VIEW_CREATE)
@@ -101,14 +107,30 @@ RENAME_VIEW = _operation(
     "rename-view", "view", P.VIEW_DROP, second=("namespace", (P.VIEW_LIST, P.VIEW_CREATE))
 )
 
-# --- what is dropped, and the change feed: of the whole catalog --------------------------------------------------
+# --- generic tables, semantic models, notifications: named here for the day they are served -----------------
+LIST_GENERIC_TABLES = _operation("list-generic-tables", "namespace", P.TABLE_LIST)
+CREATE_GENERIC_TABLE = _operation("create-generic-table", "namespace", P.TABLE_CREATE)
+LOAD_GENERIC_TABLE = _operation("load-generic-table", "table", P.TABLE_READ_PROPERTIES)
+DROP_GENERIC_TABLE = _operation("drop-generic-table", "table", P.TABLE_DROP)
+MANAGE_SEMANTIC_MODELS = _operation("manage-semantic-models", "namespace", P.CATALOG_MANAGE_CONTENT)
+SEND_NOTIFICATION = _operation(
+    "send-notification",
+    "catalog",
+    P.TABLE_CREATE,
+    P.TABLE_WRITE_PROPERTIES,
+    P.TABLE_DROP,
+    P.NAMESPACE_CREATE,
+    P.NAMESPACE_DROP,
+)
+
+# --- what is dropped, and the change feed: of the whole catalog ---------------------------------------------
 LIST_DROPPED = _operation("list-dropped", "catalog", P.CATALOG_MANAGE_METADATA)
 RESTORE_DROPPED = _operation("restore-dropped", "catalog", P.CATALOG_MANAGE_METADATA)
 READ_CHANGES = _operation("read-changes", "catalog", P.CATALOG_MANAGE_METADATA)
 SWEEP_FILES = _operation("sweep-files", "catalog", P.CATALOG_MANAGE_CONTENT)
 IMPORT_TABLES = _operation("import-tables", "catalog", P.CATALOG_MANAGE_METADATA)
 
-# --- policies ---------------------------------------------------------------------------------------------------
+# --- policies -----------------------------------------------------------------------------------------------
 LIST_POLICIES = _operation("list-policies", "namespace", P.POLICY_LIST)
 CREATE_POLICY = _operation("create-policy", "namespace", P.POLICY_CREATE)
 LOAD_POLICY = _operation("load-policy", "policy", P.POLICY_READ)
@@ -124,22 +146,23 @@ for _kind in ("catalog", "namespace", "table"):
         )
     _operation(f"list-policies-of-{_kind}", _kind, P[f"{_kind.upper()}_READ_PROPERTIES"])
 
-# --- catalogs ---------------------------------------------------------------------------------------------------
+# --- catalogs -----------------------------------------------------------------------------------------------
 LIST_CATALOGS = _operation("list-catalogs", "realm", P.CATALOG_LIST)
 CREATE_CATALOG = _operation("create-catalog", "realm", P.CATALOG_CREATE)
 LOAD_CATALOG = _operation("load-catalog", "catalog", P.CATALOG_READ_PROPERTIES)
 UPDATE_CATALOG = _operation("update-catalog", "catalog", P.CATALOG_WRITE_PROPERTIES)
 DROP_CATALOG = _operation("drop-catalog", "catalog", P.CATALOG_DROP)
 
-# --- principals and principal roles -----------------------------------------------------------------------------
+# --- principals and principal roles -------------------------------------------------------------------------
 LIST_PRINCIPALS = _operation("list-principals", "realm", P.PRINCIPAL_LIST)
 CREATE_PRINCIPAL = _operation("create-principal", "realm", P.PRINCIPAL_CREATE)
 LOAD_PRINCIPAL = _operation("load-principal", "principal", P.PRINCIPAL_READ_PROPERTIES)
 UPDATE_PRINCIPAL = _operation("update-principal", "principal", P.PRINCIPAL_WRITE_PROPERTIES)
 DELETE_PRINCIPAL = _operation("delete-principal", "principal", P.PRINCIPAL_DROP)
 ROTATE_CREDENTIALS = _operation("rotate-credentials", "principal", P.PRINCIPAL_ROTATE_CREDENTIALS)
-"""A principal may always rotate its own."""
+"""A principal may always rotate its own (`rules.py`)."""
 RESET_CREDENTIALS = _operation("reset-credentials", "principal", P.PRINCIPAL_RESET_CREDENTIALS)
+"""Only `root` may (`rules.py`)."""
 TRUST_SERVICE = _operation("trust-service", "principal", P.SERVICE_MANAGE_ACCESS)
 LIST_ROLES_OF_PRINCIPAL = _operation("list-principal-roles-assigned", "principal", P.PRINCIPAL_LIST_GRANTS)
 LIST_PRINCIPAL_ROLES = _operation("list-principal-roles", "realm", P.PRINCIPAL_ROLE_LIST)
@@ -162,7 +185,7 @@ REVOKE_PRINCIPAL_ROLE = _operation(
     second=("principal", (P.PRINCIPAL_MANAGE_GRANTS_FOR_GRANTEE,)),
 )
 
-# --- catalog roles and grants -----------------------------------------------------------------------------------
+# --- catalog roles and grants -------------------------------------------------------------------------------
 LIST_CATALOG_ROLES = _operation("list-catalog-roles", "catalog", P.CATALOG_ROLE_LIST)
 CREATE_CATALOG_ROLE = _operation("create-catalog-role", "catalog", P.CATALOG_ROLE_CREATE)
 LOAD_CATALOG_ROLE = _operation("load-catalog-role", "catalog-role", P.CATALOG_ROLE_READ_PROPERTIES)
@@ -191,10 +214,10 @@ for _kind in ("catalog", "namespace", "table", "view", "policy"):
         second=("catalog-role", (P.CATALOG_ROLE_MANAGE_GRANTS_FOR_GRANTEE,)),
     )
 
-# --- the realm itself -------------------------------------------------------------------------------------------
+# --- the realm itself ---------------------------------------------------------------------------------------
 READ_EVENTS = _operation("read-events", "realm", P.SERVICE_MANAGE_ACCESS)
-EXPLAIN_ACCESS = _operation("explain-access", "realm", P.SERVICE_MANAGE_ACCESS)
-"""Everyone may have their own access explained."""
+EXPLAIN_ACCESS = _operation("explain-access", "principal", P.SERVICE_MANAGE_ACCESS)
+"""Everyone may have their own access explained (`rules.py`)."""
 
 OPERATIONS: Final = MappingProxyType(_all)
 """All of them, by name."""

@@ -138,7 +138,7 @@ def set_of(privileges: Iterable[Privilege]) -> PrivilegeSet:
 
 
 def members(privileges: PrivilegeSet) -> Iterator[Privilege]:
-    """Those in a set, by code. Codes that this version does not know are left out: they grant nothing here."""
+    """Those in a set, by code. What this version does not know is left out: it grants nothing here."""
     for each in Privilege:
         if privileges >> each & 1:
             yield each
@@ -190,7 +190,8 @@ def _of_realm(kind: str) -> dict[Privilege, set[Privilege]]:
     full = _named(f"{kind}_FULL_METADATA")
     create, see = _named(f"{kind}_CREATE"), _named(f"{kind}_LIST")
     read, write = _named(f"{kind}_READ_PROPERTIES"), _named(f"{kind}_WRITE_PROPERTIES")
-    on, for_grantee = _named(f"{kind}_MANAGE_GRANTS_ON_SECURABLE"), _named(f"{kind}_MANAGE_GRANTS_FOR_GRANTEE")
+    on = _named(f"{kind}_MANAGE_GRANTS_ON_SECURABLE")
+    for_grantee = _named(f"{kind}_MANAGE_GRANTS_FOR_GRANTEE")
     return {
         create: {full, _SMA},
         _named(f"{kind}_DROP"): {full, _SMA},
@@ -206,11 +207,10 @@ def _of_realm(kind: str) -> dict[Privilege, set[Privilege]]:
 
 def _of_access() -> dict[Privilege, set[Privilege]]:
     """Catalog roles and grants: who manages access to a catalog manages them."""
-    kind = "CATALOG_ROLE"
     full = P.CATALOG_ROLE_FULL_METADATA
     create, see = P.CATALOG_ROLE_CREATE, P.CATALOG_ROLE_LIST
     read, write = P.CATALOG_ROLE_READ_PROPERTIES, P.CATALOG_ROLE_WRITE_PROPERTIES
-    on, for_grantee = _named(f"{kind}_MANAGE_GRANTS_ON_SECURABLE"), _named(f"{kind}_MANAGE_GRANTS_FOR_GRANTEE")
+    on, for_grantee = P.CATALOG_ROLE_MANAGE_GRANTS_ON_SECURABLE, P.CATALOG_ROLE_MANAGE_GRANTS_FOR_GRANTEE
     satisfied = {
         create: {full, _CMA},
         P.CATALOG_ROLE_DROP: {full, _CMA},
@@ -287,31 +287,25 @@ SATISFIED_BY: Final = MappingProxyType(_closed())
 `PRINCIPAL_ROTATE_CREDENTIALS` is satisfied by nothing else."""
 
 
+def _words(kind: str, words: str) -> set[Privilege]:
+    return {_named(f"{kind}_{word}") for word in words.split()}
+
+
 def _grantable() -> dict[str, frozenset[Privilege]]:
+    held = "DROP LIST READ_PROPERTIES WRITE_PROPERTIES FULL_METADATA"
     updates = {*_FINE_GRAINED, P.TABLE_MANAGE_STRUCTURE}
-    actions = ("CREATE", "DROP", "LIST", "READ_PROPERTIES", "WRITE_PROPERTIES", "FULL_METADATA")
-    content = {_named(f"{kind}_{action}") for kind in ("NAMESPACE", "TABLE", "VIEW") for action in actions}
-    policies = {_named(f"POLICY_{word}") for word in ("CREATE", "WRITE", "READ", "DROP", "LIST", "FULL_METADATA")}
-    below = {_CMA, _CMC, _CMM, *content, P.TABLE_READ_DATA, P.TABLE_WRITE_DATA, *policies, *updates}
-    of_catalogs = {
-        P.CATALOG_READ_PROPERTIES,
-        P.CATALOG_WRITE_PROPERTIES,
-        P.CATALOG_ATTACH_POLICY,
-        P.CATALOG_DETACH_POLICY,
-    }
-    words = ("DROP", "LIST", "READ_PROPERTIES", "WRITE_PROPERTIES", "FULL_METADATA")
-    of_tables = {
-        _named(f"TABLE_{word}") for word in (*words, "READ_DATA", "WRITE_DATA", "ATTACH_POLICY", "DETACH_POLICY")
-    }
-    of_policies = {
-        _named(f"POLICY_{word}") for word in ("READ", "DROP", "WRITE", "LIST", "FULL_METADATA", "ATTACH", "DETACH")
-    }
+    data = _words("TABLE", "READ_DATA WRITE_DATA")
+    content = {each for kind in ("NAMESPACE", "TABLE", "VIEW") for each in _words(kind, f"CREATE {held}")}
+    policies = _words("POLICY", "CREATE WRITE READ DROP LIST FULL_METADATA")
+    below = {_CMA, _CMC, _CMM, *content, *data, *policies, *updates}
+    of_catalogs = _words("CATALOG", "READ_PROPERTIES WRITE_PROPERTIES ATTACH_POLICY DETACH_POLICY")
+    of_tables = data | _words("TABLE", f"{held} ATTACH_POLICY DETACH_POLICY")
     return {
         "catalog": frozenset(below | of_catalogs),
-        "namespace": frozenset(below | {P.NAMESPACE_ATTACH_POLICY, P.NAMESPACE_DETACH_POLICY}),
+        "namespace": frozenset(below | _words("NAMESPACE", "ATTACH_POLICY DETACH_POLICY")),
         "table": frozenset({_CMA, *of_tables, *updates}),
-        "view": frozenset({_CMA, *(_named(f"VIEW_{word}") for word in words)}),
-        "policy": frozenset({_CMA, *of_policies}),
+        "view": frozenset({_CMA, *_words("VIEW", held)}),
+        "policy": frozenset({_CMA, *_words("POLICY", "READ DROP WRITE LIST FULL_METADATA ATTACH DETACH")}),
     }
 
 

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.feed.cursor import Cursor, expired, open_cursor, seal_cursor
 from cynosure.catalog.feed.watch import wait_for_commit
 from cynosure.catalog.names import is_namespace_key, path_of
@@ -73,6 +74,7 @@ async def read_changes(
             "The time to wait is out of range", field="wait", fix=f"Choose 0 to {MAX_WAIT_S:.0f} seconds."
         )
     base = await catalog.committer.read()
+    await catalog.authorize(base.state, caller, ops.READ_CHANGES, catalog.target())
     chain = catalog.shared.persistence.chain(catalog.committer.key)
     if start == "now":
         cursor = Cursor(base.state.commit.record.sequence, base.ref.head)
@@ -83,6 +85,8 @@ async def read_changes(
     if wait_s and base.ref.head == cursor.commit:
         clock = catalog.shared.persistence.clock
         base = await wait_for_commit(catalog.committer, clock, cursor.commit, wait_s)
+        # Again: the right may have been taken away meanwhile.
+        await catalog.authorize(base.state, caller, ops.READ_CHANGES, catalog.target())
     return await _page(catalog, chain, base, cursor, limit)
 
 

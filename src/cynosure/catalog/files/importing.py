@@ -68,7 +68,11 @@ async def load_metadata_file(catalog: OpenCatalog, location: Location) -> TableM
 
 
 async def import_pointer(catalog: OpenCatalog, caller: Caller, table: Identifier) -> ManagedTable:
-    """Bring a table of which only the file is known into the store. At once asked for, it is done once."""
+    """Bring a table of which only the file is known into the store. At once asked for, it is done once.
+
+    Part of an operation that was authorized for this table: what is imported was named before, by whoever made
+    the table known.
+    """
 
     async def prepare(view: View) -> Prepared[ManagedTable]:
         ref = await require_table_ref(view, table)
@@ -97,7 +101,7 @@ async def import_pointer(catalog: OpenCatalog, caller: Caller, table: Identifier
         return Prepared(imported, changes, objects, [feed])
 
     async def commit() -> ManagedTable:
-        return (await catalog.commit(caller, "import-table", prepare)).result
+        return (await catalog.commit_as_part(caller, "import-table", prepare)).result
 
     return await catalog.shared.imports.run((catalog.entity.id, table), commit)
 

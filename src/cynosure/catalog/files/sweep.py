@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
+from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.files.export import parse_file_name
 from cynosure.catalog.locations import METADATA_PATH
 from cynosure.catalog.managed.state import TABLE, TableState
@@ -61,6 +63,7 @@ class _Candidate(NamedTuple):
 
 async def sweep_strays(
     catalog: OpenCatalog,
+    caller: Caller,
     *,
     grace: timedelta | None = None,
     is_thorough: bool = False,
@@ -68,6 +71,7 @@ async def sweep_strays(
     report: Report = ignore_progress,
 ) -> Swept:
     """Remove stray metadata files. `grace`: younger ones are left alone; by default that of collection."""
+    await catalog.authorize(await catalog.read(), caller, ops.SWEEP_FILES, catalog.target())
     gc = catalog.shared.persistence.settings.gc
     now_us = catalog.shared.persistence.clock.now_us()
     newest_us = now_us - _us(gc.grace if grace is None else grace)

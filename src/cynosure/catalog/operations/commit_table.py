@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.ports import Target
+from cynosure.auth.rbac import operations as ops
+from cynosure.auth.rbac.operations import Operation
 from cynosure.catalog.errors import NotImported
 from cynosure.catalog.files.export import DELETE_AFTER_COMMIT, Export, remove
 from cynosure.catalog.files.importing import import_pointer
@@ -21,6 +24,7 @@ from cynosure.catalog.managed.table import ManagedTable
 from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.create_table import prepared_creation
+from cynosure.catalog.properties import check_reserved
 from cynosure.catalog.resolve import (
     find_table_ref,
     require_free_name,
@@ -32,6 +36,7 @@ from cynosure.catalog.retention import apply_retention
 from cynosure.iceberg.metadata import TableMetadata
 from cynosure.iceberg.requirements import AssertCreate, TableRequirement, check_requirements
 from cynosure.iceberg.updates import TableUpdate, apply_updates
+from cynosure.iceberg.updates.basics import RemoveProperties, SetProperties
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
 from cynosure.persistence.objects import ObjRef
@@ -60,6 +65,7 @@ class Changed(Struct, frozen=True):
 
 async def commit_table(catalog: OpenCatalog, caller: Caller, change: TableChange) -> TableAnswer:
     """Apply a change to a table, or create it when the change requires that it does not exist."""
+    check_reserved_in(change)
     try:
         return await _commit_table(catalog, caller, change)
     except NotImported:
@@ -74,22 +80,28 @@ async def _commit_table(catalog: OpenCatalog, caller: Caller, change: TableChang
             await require_open(view)
             return await prepare_change(catalog, export, view, change)
 
-        committed = await catalog.commit(caller, "commit-table", prepare)
+        operation, target = authorization_of(catalog, change)
+        committed = await catalog.commit(caller, operation, (target,), prepare)
         export.keep(committed.result.table.state.metadata_location)
     remove_outdated(catalog, committed.result)
     return committed.result.table.answer()
 
 
-async def import_first(catalog: OpenCatalog, caller: Caller, changes: Sequence[TableChange]) -> None:
-    """Import the tables of several changes of which only the metadata file is known.
+def authorization_of(catalog: OpenCatalog, change: TableChange) -> tuple[Operation, Target]:
+    """What a caller must be allowed to do for a change, and to what."""
+    if change.is_creation:
+        return ops.CREATE_TABLE_BY_COMMIT, catalog.namespace(change.table.namespace)
+    actions = [str(type(update).__struct_config__.tag) for update in change.updates]
+    return ops.commit_table_operation(actions), catalog.table(change.table)
 
-    For changes that are committed together: each of them would find out only when those before it are done.
-    """
-    state = await catalog.read()
-    for change in changes:
-        ref = await find_table_ref(state, change.table)
-        if ref is not None and ref.type == POINTER.name:
-            await import_pointer(catalog, caller, change.table)
+
+def check_reserved_in(change: TableChange) -> None:
+    """Refuse a change that sets or removes properties that are not the client's."""
+    for update in change.updates:
+        if isinstance(update, SetProperties):
+            check_reserved(update.updates, field="updates")
+        elif isinstance(update, RemoveProperties):
+            check_reserved(update.removals, field="updates")
 
 
 async def prepare_change(

@@ -6,20 +6,25 @@ did, and nothing of it is visible to others before all of it is.
 
 from collections.abc import Sequence
 
-from cynosure.auth.caller import Caller
+from cynosure.auth.caller import Caller, commit_as
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.files.export import Export
+from cynosure.catalog.files.importing import import_pointer
+from cynosure.catalog.managed.state import POINTER
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.commit_table import (
     Changed,
     TableChange,
-    import_first,
+    check_reserved_in,
     prepare_change,
     remove_outdated,
 )
-from cynosure.catalog.resolve import require_open
+from cynosure.catalog.resolve import find_table_ref, require_open
+from cynosure.catalog.seeing import Guards
 from cynosure.common.errors import BadInput
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.view import Overlay
+from cynosure.persistence.spi import ObjId, RefKey
 from cynosure.persistence.store import NewObject
 
 MAX_CHANGES = 1_000
@@ -34,7 +39,9 @@ async def commit_transaction(catalog: OpenCatalog, caller: Caller, changes: Sequ
             fix=f"Send at most {MAX_CHANGES} at once.",
             changes=len(changes),
         )
-    await import_first(catalog, caller, changes)
+    for change in changes:
+        check_reserved_in(change)
+    await _import_first(catalog, caller, changes)
     async with Export(catalog) as export:
 
         async def prepare(view: View) -> Prepared[list[Changed]]:
@@ -43,15 +50,37 @@ async def commit_transaction(catalog: OpenCatalog, caller: Caller, changes: Sequ
             results: list[Changed] = []
             objects: list[NewObject] = []
             feed: list[Change] = []
+            guards: dict[RefKey, ObjId] = {}
             for change in changes:
+                guards.update(await _authorize(catalog, caller, overlay, change))
                 prepared = await prepare_change(catalog, export, overlay, change)
                 overlay.add(prepared.changes, prepared.objects)
                 results.append(prepared.result)
                 objects += prepared.objects
                 feed += prepared.feed
-            return Prepared(results, overlay.changes, objects, feed)
+            return Prepared(results, overlay.changes, objects, feed, guards)
 
-        committed = await catalog.commit(caller, "commit-transaction", prepare)
+        committed = await commit_as(catalog.committer, caller, ops.COMMIT_TRANSACTION.name, prepare)
         export.keep(*(changed.table.state.metadata_location for changed in committed.result))
     for changed in committed.result:
         remove_outdated(catalog, changed)
+
+
+async def _authorize(catalog: OpenCatalog, caller: Caller, view: View, change: TableChange) -> Guards:
+    if change.is_creation:
+        target = catalog.namespace(change.table.namespace)
+        return await catalog.authorize(view, caller, ops.CREATE_IN_TRANSACTION, target)
+    return await catalog.authorize(view, caller, ops.COMMIT_TRANSACTION, catalog.table(change.table))
+
+
+async def _import_first(catalog: OpenCatalog, caller: Caller, changes: Sequence[TableChange]) -> None:
+    """Import the tables of which only the metadata file is known.
+
+    Each change would find out only when those before it are done.
+    """
+    state = await catalog.read()
+    for change in changes:
+        ref = await find_table_ref(state, change.table)
+        if ref is not None and ref.type == POINTER.name:
+            await catalog.authorize(state, caller, ops.COMMIT_TRANSACTION, catalog.table(change.table))
+            await import_pointer(catalog, caller, change.table)

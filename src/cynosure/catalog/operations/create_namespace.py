@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.entities import NAMESPACE, NamespaceEntity
 from cynosure.catalog.errors import NamespaceExists
 from cynosure.catalog.names import Namespace, namespace_key, namespace_text
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.properties import check_properties
+from cynosure.catalog.properties import check_properties, check_reserved
 from cynosure.catalog.resolve import require_namespace, require_open
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
@@ -21,8 +22,9 @@ async def create_namespace(
 ) -> NamespaceEntity:
     """Create it. `NamespaceExists` when it is there, `NoSuchNamespace` when its parent is not."""
     check_properties(properties, catalog.shared.settings.sizes)
+    check_reserved(properties)
     persistence = catalog.shared.persistence
-    key = namespace_key(namespace)
+    key, parent = namespace_key(namespace), catalog.namespace(namespace[:-1])
 
     async def prepare(view: View) -> Prepared[NamespaceEntity]:
         await require_open(view)
@@ -51,4 +53,4 @@ async def create_namespace(
             ],
         )
 
-    return (await catalog.commit(caller, "create-namespace", prepare)).result
+    return (await catalog.commit(caller, ops.CREATE_NAMESPACE, (parent,), prepare)).result

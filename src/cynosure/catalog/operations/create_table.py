@@ -5,6 +5,7 @@ import uuid
 from msgspec import Raw, Struct
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.files.export import Export
 from cynosure.catalog.files.versions import Version, first_version
 from cynosure.catalog.locations import (
@@ -17,6 +18,7 @@ from cynosure.catalog.managed.answer import TableAnswer
 from cynosure.catalog.managed.table import ManagedTable
 from cynosure.catalog.names import Identifier, Namespace, table_key
 from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.properties import check_reserved
 from cynosure.catalog.resolve import load_namespace, require_free_name, require_open
 from cynosure.iceberg.create import new_table_metadata
 from cynosure.iceberg.metadata import TableMetadata, encode_metadata
@@ -40,12 +42,22 @@ class CreateTable(Struct, frozen=True):
     is_staged: bool = False
 
 
-async def create_table(catalog: OpenCatalog, caller: Caller, wanted: CreateTable) -> TableAnswer:
-    """Create a table; its answer, which for a staged one has no file and no ETag."""
+async def create_table(
+    catalog: OpenCatalog, caller: Caller, wanted: CreateTable, *, is_delegated: bool = False
+) -> TableAnswer:
+    """Create a table; its answer, which for a staged one has no file and no ETag.
+
+    `is_delegated`: the client wants to write with what it is given, so it must be allowed to.
+    """
+    check_reserved(wanted.properties)
+    operation = ops.CREATE_TABLE_DELEGATED if is_delegated else ops.CREATE_TABLE
+    target = catalog.namespace(wanted.namespace)
     table = Identifier(wanted.namespace, wanted.name)
     entity_id = catalog.shared.persistence.ids.next()
     if wanted.is_staged:
-        metadata = await _build(catalog, await catalog.read(), table, wanted, entity_id)
+        state = await catalog.read()
+        await catalog.authorize(state, caller, operation, target)
+        metadata = await _build(catalog, state, table, wanted, entity_id)
         return TableAnswer(encode_metadata(metadata), None, None)
     async with Export(catalog) as export:
 
@@ -56,7 +68,7 @@ async def create_table(catalog: OpenCatalog, caller: Caller, wanted: CreateTable
             version = await first_version(catalog, export, metadata, entity_id)
             return prepared_creation(table, version, claims)
 
-        committed = await catalog.commit(caller, "create-table", prepare)
+        committed = await catalog.commit(caller, operation, (target,), prepare)
         export.keep(committed.result.state.metadata_location)
     return committed.result.answer()
 

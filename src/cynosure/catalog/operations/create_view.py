@@ -5,6 +5,7 @@ import uuid
 from msgspec import Raw, Struct
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.files.export import Export
 from cynosure.catalog.files.view_versions import ViewVersion, export_view
 from cynosure.catalog.locations import (
@@ -16,6 +17,7 @@ from cynosure.catalog.locations import (
 from cynosure.catalog.managed.view_state import ViewState
 from cynosure.catalog.names import Identifier, view_key
 from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.properties import check_reserved
 from cynosure.catalog.resolve import load_namespace, require_free_name, require_open
 from cynosure.iceberg.schema import read_schema
 from cynosure.iceberg.views import new_view, read_version
@@ -39,6 +41,7 @@ async def create_view(catalog: OpenCatalog, caller: Caller, wanted: CreateView) 
     persistence = catalog.shared.persistence
     schema, version = read_schema(wanted.schema), read_version(wanted.version)
     check_property_locations(catalog, wanted.properties)
+    check_reserved(wanted.properties)
     entity_id = persistence.ids.next()
     async with Export(catalog) as export:
 
@@ -61,7 +64,8 @@ async def create_view(catalog: OpenCatalog, caller: Caller, wanted: CreateView) 
             created = await export_view(catalog, export, metadata, entity_id=entity_id)
             return prepared_creation(wanted.name, created, claims)
 
-        state = (await catalog.commit(caller, "create-view", prepare)).result
+        target = catalog.namespace(wanted.name.namespace)
+        state = (await catalog.commit(caller, ops.CREATE_VIEW, (target,), prepare)).result
         export.keep(state.metadata_location)
     return state
 

@@ -1,6 +1,7 @@
 """Drop an empty namespace. It can be restored within the undrop window."""
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.dropped import Removal
 from cynosure.catalog.entities import NAMESPACE
 from cynosure.catalog.errors import NamespaceNotEmpty, NoSuchNamespace
@@ -49,7 +50,7 @@ async def drop_namespace(catalog: OpenCatalog, caller: Caller, namespace: Namesp
             feed=[removal.change],
         )
 
-    await catalog.commit(caller, "drop-namespace", prepare)
+    await catalog.commit(caller, ops.DROP_NAMESPACE, (catalog.namespace(namespace),), prepare)
 
 
 async def _require_empty(view: View, namespace: Namespace) -> None:

@@ -1,6 +1,7 @@
 """Drop a table: its name is free at once, its files stay, and it can be restored for a while."""
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.dropped import Removal
 from cynosure.catalog.locations import location_key
 from cynosure.catalog.managed.identity import load_identity
@@ -23,7 +24,9 @@ async def drop_table(
         ref = await require_table_ref(view, table)
         return await prepare_drop(catalog, caller, view, table, ref, is_purge_requested=is_purge_requested)
 
-    await catalog.commit(caller, "drop-table", prepare)
+    # To purge is to delete data.
+    operation = ops.PURGE_TABLE if is_purge_requested else ops.DROP_TABLE
+    await catalog.commit(caller, operation, (catalog.table(table),), prepare)
 
 
 async def prepare_drop(

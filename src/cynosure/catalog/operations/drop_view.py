@@ -1,6 +1,7 @@
 """Drop a view: its name is free at once, and it can be restored for a while."""
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.dropped import Removal
 from cynosure.catalog.locations import location_key
 from cynosure.catalog.managed.view_state import VIEW
@@ -40,4 +41,4 @@ async def drop_view(catalog: OpenCatalog, caller: Caller, name: Identifier) -> N
         }
         return Prepared(None, changes, [removal.new], [removal.change])
 
-    await catalog.commit(caller, "drop-view", prepare)
+    await catalog.commit(caller, ops.DROP_VIEW, (catalog.view(name),), prepare)

@@ -3,6 +3,7 @@
 import gzip
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.files.importing import import_pointer
 from cynosure.catalog.managed.loading import load_table_at
 from cynosure.catalog.managed.state import POINTER
@@ -15,6 +16,7 @@ from cynosure.storage.location import Location
 async def export_table(catalog: OpenCatalog, caller: Caller, table: Identifier) -> str:
     """Make sure that the current metadata file exists; where it is. An existing file is left as it is."""
     view = await catalog.read()
+    await catalog.authorize(view, caller, ops.EXPORT_TABLE, catalog.table(table))
     ref = await require_table_ref(view, table)
     if ref.type == POINTER.name:
         # Of this table only the file is known; importing says so when it is gone.

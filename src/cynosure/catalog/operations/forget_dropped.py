@@ -1,5 +1,7 @@
 """Remove what was dropped longer ago than the undrop window. Its objects are garbage from then on.
 
+Done by the server itself: no right is asked for.
+
 Must not break: reports of a table go after its entry has gone, so a table that is restored keeps them.
 """
 
@@ -35,7 +37,7 @@ async def _forget_batch(catalog: OpenCatalog, caller: Caller) -> list[DroppedEnt
         doomed = {key: entity for (key, _), entity in pairs if entity.dropped_us < since_us}
         return Prepared(list(doomed.values()), {"dropped": dict.fromkeys(doomed)})
 
-    return (await catalog.commit(caller, "forget-dropped", prepare)).result
+    return (await catalog.commit_as_part(caller, "forget-dropped", prepare)).result
 
 
 async def _forget_reports(catalog: OpenCatalog, caller: Caller, table_id: ObjId) -> None:

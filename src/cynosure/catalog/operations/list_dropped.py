@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.dropped import DROPPED, DroppedEntity
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.persistence.index import decode_id_key
@@ -24,6 +25,7 @@ async def list_dropped(
     catalog: OpenCatalog, caller: Caller, *, size: int, token: str | None = None
 ) -> DroppedPage:
     """One page. What is past the window is left out, also before it is removed."""
+    await catalog.authorize(await catalog.read(), caller, ops.LIST_DROPPED, catalog.target())
     page = await list_page(
         catalog.committer,
         catalog.shared.persistence.page_tokens,

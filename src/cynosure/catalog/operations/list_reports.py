@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.listing import Paging, choose_size
 from cynosure.catalog.managed.identity import load_identity
 from cynosure.catalog.names import Identifier
@@ -25,6 +26,7 @@ class ReportPage(Struct, frozen=True):
 async def list_reports(catalog: OpenCatalog, caller: Caller, table: Identifier, paging: Paging) -> ReportPage:
     """One page of reports, also without a token; `NoSuchTable` when there is no such table."""
     state = await catalog.read()
+    await catalog.authorize(state, caller, ops.LIST_REPORTS, catalog.table(table))
     table_id, _ = await load_identity(state, await require_table_ref(state, table))
     page = await list_page(
         reports_committer(catalog),

@@ -1,6 +1,9 @@
 """Register a table whose metadata file exists already: read it into the store, under a name."""
 
+from typing import Final
+
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.files.importing import file_number_of, load_metadata_file
 from cynosure.catalog.files.versions import Version, keep_version
 from cynosure.catalog.locations import check_allowed, check_property_locations, claim_location, location_key
@@ -10,7 +13,9 @@ from cynosure.catalog.managed.table import ManagedTable
 from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.create_table import prepared_creation
+from cynosure.catalog.properties import check_ours
 from cynosure.catalog.resolve import find_table_ref, require_free_name, require_namespace, require_open
+from cynosure.catalog.seeing import Guards
 from cynosure.iceberg.metadata import TableMetadata
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
@@ -18,6 +23,9 @@ from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import ObjId
 from cynosure.persistence.store import NewObject
 from cynosure.storage.location import Location
+
+_PLAIN: Final = (ops.REGISTER_TABLE,)
+_DELEGATED: Final = (ops.REGISTER_TABLE_DELEGATED, ops.REGISTER_TABLE_DELEGATED_READ)
 
 
 async def register_table(
@@ -27,17 +35,32 @@ async def register_table(
     metadata_location: str,
     *,
     is_overwrite: bool = False,
+    is_delegated: bool = False,
 ) -> TableAnswer:
-    """Register a table. With `is_overwrite` one of this name takes the file's metadata and keeps its id."""
+    """Register a table. With `is_overwrite` one of this name takes the file's metadata and keeps its id.
+
+    `is_delegated`: the client wants to use the files, to write where it may, else to read.
+    """
     location = check_allowed(catalog, metadata_location, field="metadata-location")
+
+    async def authorize(view: View) -> Guards:
+        if is_overwrite and await find_table_ref(view, table) is not None:
+            operation = ops.OVERWRITE_TABLE_DELEGATED if is_delegated else ops.OVERWRITE_TABLE
+            return await catalog.authorize(view, caller, operation, catalog.table(table))
+        operations = _DELEGATED if is_delegated else _PLAIN
+        target = catalog.namespace(table.namespace)
+        return (await catalog.authorize_one_of(view, caller, operations, target))[1]
+
     # Asked before the file is read: most refusals need no storage at all.
     state = await catalog.read()
+    await authorize(state)
     await require_namespace(state, table.namespace)
     if not is_overwrite or await find_table_ref(state, table) is None:
         await require_free_name(state, table, for_view=False)
     metadata = await load_metadata_file(catalog, location)
     check_allowed(catalog, metadata.location, field="metadata.location")
     check_property_locations(catalog, metadata.properties)
+    check_ours(metadata.properties)
 
     async def prepare(view: View) -> Prepared[ManagedTable]:
         await require_open(view)
@@ -51,7 +74,8 @@ async def register_table(
         registered, objects = _keep(catalog, metadata, metadata_location, entity_id)
         return prepared_creation(table, Version(registered, objects, []), claims)
 
-    return (await catalog.commit(caller, "register-table", prepare)).result.answer()
+    committed = await catalog.commit_checked(caller, ops.REGISTER_TABLE.name, authorize, prepare)
+    return committed.result.answer()
 
 
 async def _prepare_overwrite(

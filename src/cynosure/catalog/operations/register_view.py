@@ -1,6 +1,7 @@
 """Make a view of a metadata file that exists. The file stays where it is and is not written again."""
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.files.importing import file_number_of, read_metadata_file
 from cynosure.catalog.files.view_versions import ViewVersion
 from cynosure.catalog.locations import check_allowed, check_property_locations, claim_location
@@ -8,6 +9,7 @@ from cynosure.catalog.managed.view_state import ViewState
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.create_view import prepared_creation
+from cynosure.catalog.properties import check_ours
 from cynosure.catalog.resolve import require_free_name, require_namespace, require_open
 from cynosure.iceberg.views import encode_view, parse_view
 from cynosure.persistence.commit import Prepared, View
@@ -19,11 +21,14 @@ async def register_view(
     """Register it. `ViewExists` or `TableExists` when the name is taken."""
     persistence = catalog.shared.persistence
     # Order: the name first, so that a taken one is not answered with what is wrong with the file.
-    await _require_place(await catalog.read(), name)
+    before, target = await catalog.read(), catalog.namespace(name.namespace)
+    await catalog.authorize(before, caller, ops.REGISTER_VIEW, target)
+    await _require_place(before, name)
     file = check_allowed(catalog, metadata_location, field="metadata-location")
     metadata = parse_view(await read_metadata_file(catalog, file), limits=catalog.limits)
     location = check_allowed(catalog, metadata.location, field="location")
     check_property_locations(catalog, metadata.properties)
+    check_ours(metadata.properties)
     entity_id, state_id = persistence.ids.next(), persistence.ids.next()
     now_us = persistence.clock.now_us()
     state = ViewState(
@@ -42,7 +47,7 @@ async def register_view(
         claims = await claim_location(view, location, entity_id)
         return prepared_creation(name, ViewVersion(state_id, state), claims)
 
-    return (await catalog.commit(caller, "register-view", prepare)).result
+    return (await catalog.commit(caller, ops.REGISTER_VIEW, (target,), prepare)).result
 
 
 async def _require_place(view: View, name: Identifier) -> None:

@@ -1,6 +1,7 @@
 """Rename a table, also into another namespace. It keeps its id, its location and its history."""
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.managed.identity import load_identity
 from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.opened import OpenCatalog
@@ -30,4 +31,5 @@ async def rename_table(
         feed = Change(kind="table-renamed", index="names", key=old, before=value, after=value, detail=detail)
         return Prepared(None, changes, feed=[feed])
 
-    await catalog.commit(caller, "rename-table", prepare)
+    targets = (catalog.table(source), catalog.namespace(destination.namespace))
+    await catalog.commit(caller, ops.RENAME_TABLE, targets, prepare)

@@ -1,6 +1,7 @@
 """Rename a view, also into another namespace. It keeps its id, its location and its history."""
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.managed.view_state import VIEW
 from cynosure.catalog.names import Identifier, view_key
 from cynosure.catalog.opened import OpenCatalog
@@ -30,4 +31,5 @@ async def rename_view(
         feed = Change(kind="view-renamed", index="names", key=old, before=value, after=value, detail=detail)
         return Prepared(None, changes, feed=[feed])
 
-    await catalog.commit(caller, "rename-view", prepare)
+    targets = (catalog.view(source), catalog.namespace(destination.namespace))
+    await catalog.commit(caller, ops.RENAME_VIEW, targets, prepare)

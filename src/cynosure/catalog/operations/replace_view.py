@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.files.export import Export
 from cynosure.catalog.files.view_versions import export_view
 from cynosure.catalog.locations import (
@@ -19,6 +20,7 @@ from cynosure.catalog.locations import (
 from cynosure.catalog.managed.view_state import VIEW, ViewState
 from cynosure.catalog.names import Identifier, view_key
 from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.properties import check_reserved
 from cynosure.catalog.resolve import require_open, require_view_ref
 from cynosure.iceberg.views import (
     ViewMetadata,
@@ -28,6 +30,7 @@ from cynosure.iceberg.views import (
     check_view_requirements,
     parse_view,
 )
+from cynosure.iceberg.views.updates import RemoveProperties, SetProperties
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
 from cynosure.storage.location import Location
@@ -43,6 +46,11 @@ class ViewChange(Struct, frozen=True):
 
 async def replace_view(catalog: OpenCatalog, caller: Caller, change: ViewChange) -> ViewState:
     """Apply a change to a view; when it is as wanted already, nothing is committed."""
+    for update in change.updates:
+        if isinstance(update, SetProperties):
+            check_reserved(update.updates, field="updates")
+        elif isinstance(update, RemoveProperties):
+            check_reserved(update.removals, field="updates")
     async with Export(catalog) as export:
 
         async def prepare(view: View) -> Prepared[ViewState]:
@@ -72,7 +80,8 @@ async def replace_view(catalog: OpenCatalog, caller: Caller, change: ViewChange)
             )
             return Prepared(version.state, changes, [version.new], [feed])
 
-        state = (await catalog.commit(caller, "replace-view", prepare)).result
+        target = catalog.view(change.name)
+        state = (await catalog.commit(caller, ops.REPLACE_VIEW, (target,), prepare)).result
         export.keep(state.metadata_location)
     return state
 

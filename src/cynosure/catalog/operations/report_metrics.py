@@ -4,7 +4,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from cynosure.auth.caller import Caller
+from cynosure.auth.caller import Caller, commit_as
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.managed.identity import load_identity
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
@@ -16,12 +17,16 @@ from cynosure.catalog.reports import (
     reports_prefix,
 )
 from cynosure.catalog.resolve import require_table_ref
+from cynosure.catalog.seeing import Guards
 from cynosure.common.errors import BadInput
-from cynosure.persistence.commit import Prepared, Request, View
+from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.objects import ObjRef
+from cynosure.persistence.spi import ObjId
 from cynosure.persistence.store import NewObject
 
 _MAX_REPORT_BYTES: Final = 2**20
+_SCAN_REPORT: Final = "scan-report"
+"""Whatever is not one needs the right to write: the stricter of the two."""
 
 
 class Report(Struct, frozen=True):
@@ -38,14 +43,22 @@ async def report_metrics(catalog: OpenCatalog, caller: Caller, table: Identifier
         raise BadInput(
             "The report is too large", field="body", fix="Report less.", max_bytes=_MAX_REPORT_BYTES
         )
-    state = await catalog.read()
-    table_id, _ = await load_identity(state, await require_table_ref(state, table))
+    operation = ops.REPORT_SCAN if report.type == _SCAN_REPORT else ops.REPORT_COMMIT
+    target = catalog.table(table)
     kept = catalog.shared.settings.reports_kept
-    if kept == 0:
-        return
     persistence = catalog.shared.persistence
 
+    async def resolve() -> tuple[ObjId, Guards]:
+        state = await catalog.read()
+        guards = await catalog.authorize(state, caller, operation, target)
+        return (await load_identity(state, await require_table_ref(state, table)))[0], guards
+
+    if kept == 0:
+        await resolve()
+        return
+
     async def prepare(view: View) -> Prepared[None]:
+        table_id, guards = await resolve()
         # Found first, so that they are the oldest: ids grow with time.
         known = await view.scan("reports", prefix=reports_prefix(table_id), limit=2 * kept)
         changes: dict[bytes, bytes | None] = {key: None for key, _ in known[: max(0, len(known) + 1 - kept)]}
@@ -59,7 +72,8 @@ async def report_metrics(catalog: OpenCatalog, caller: Caller, table: Identifier
             snapshot_id=report.snapshot_id,
         )
         changes[report_key(table_id, value.id)] = ObjRef(value.id, METRICS_REPORT.name).pack()
-        return Prepared(None, {"reports": changes}, [NewObject(METRICS_REPORT, value.id, value)])
+        return Prepared(
+            None, {"reports": changes}, [NewObject(METRICS_REPORT, value.id, value)], guards=guards
+        )
 
-    request = Request(prepare, caller.principal, operation="report-metrics", request_id=caller.request_id)
-    await reports_committer(catalog).commit(request)
+    await commit_as(reports_committer(catalog), caller, operation.name, prepare)

@@ -1,6 +1,7 @@
 """Restore something dropped: the same id, the same state, and so the same history and grants."""
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.dropped import DROPPED, DroppedEntity
 from cynosure.catalog.errors import NamespaceExists, NoSuchDropped
 from cynosure.catalog.locations import claim_location
@@ -60,7 +61,7 @@ async def restore_dropped(
         )
         return Prepared(dropped.at(target), changes, feed=[feed])
 
-    return (await catalog.commit(caller, "restore-dropped", prepare)).result
+    return (await catalog.commit(caller, ops.RESTORE_DROPPED, (catalog.target(),), prepare)).result
 
 
 async def _claim_name(view: View, dropped: DroppedEntity, path: tuple[str, ...]) -> bytes:

@@ -1,6 +1,7 @@
 """Unregister a table: drop it and answer with its last metadata, so that another catalog can take it."""
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.files.importing import import_pointer
 from cynosure.catalog.managed.answer import TableAnswer
 from cynosure.catalog.managed.loading import load_table_at
@@ -15,7 +16,9 @@ from cynosure.persistence.commit import Prepared, View
 
 async def unregister_table(catalog: OpenCatalog, caller: Caller, table: Identifier) -> TableAnswer:
     """Drop a table; its last version."""
-    if (await require_table_ref(await catalog.read(), table)).type == POINTER.name:
+    state, target = await catalog.read(), catalog.table(table)
+    await catalog.authorize(state, caller, ops.UNREGISTER_TABLE, target)
+    if (await require_table_ref(state, table)).type == POINTER.name:
         await import_pointer(catalog, caller, table)
 
     async def prepare(view: View) -> Prepared[ManagedTable]:
@@ -25,4 +28,4 @@ async def unregister_table(catalog: OpenCatalog, caller: Caller, table: Identifi
         drop = await prepare_drop(catalog, caller, view, table, ref)
         return Prepared(last, drop.changes, drop.objects, drop.feed)
 
-    return (await catalog.commit(caller, "unregister-table", prepare)).result.answer()
+    return (await catalog.commit(caller, ops.UNREGISTER_TABLE, (target,), prepare)).result.answer()

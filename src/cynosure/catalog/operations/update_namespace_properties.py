@@ -4,11 +4,12 @@ import msgspec
 from msgspec import Struct
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.entities import NAMESPACE
 from cynosure.catalog.errors import NoSuchNamespace, Unprocessable
 from cynosure.catalog.names import Namespace, namespace_key, namespace_text
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.properties import check_properties
+from cynosure.catalog.properties import check_properties, check_reserved
 from cynosure.catalog.resolve import require_open
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
@@ -37,6 +38,7 @@ async def update_namespace_properties(
 ) -> PropertiesUpdated:
     """Change the properties; when all are as wanted already, nothing is committed."""
     _require_disjoint(wanted)
+    check_reserved((*wanted.updates, *wanted.removals))
     persistence = catalog.shared.persistence
     key = namespace_key(namespace)
 
@@ -78,7 +80,8 @@ async def update_namespace_properties(
             ],
         )
 
-    return (await catalog.commit(caller, "update-namespace-properties", prepare)).result
+    target = catalog.namespace(namespace)
+    return (await catalog.commit(caller, ops.UPDATE_NAMESPACE, (target,), prepare)).result
 
 
 def _require_disjoint(wanted: PropertiesUpdate) -> None:

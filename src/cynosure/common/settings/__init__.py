@@ -11,7 +11,7 @@ stands in the wrong place.
 
 from cynosure.common.settings.reader import Aliases, read_settings
 from cynosure.common.settings.sources import Source, read_environment, read_file, read_overrides
-from cynosure.common.settings.values import ByteSize, Duration, DurationOrZero
+from cynosure.common.settings.values import ByteSize, Duration, DurationOrZero, Texts
 
 __all__ = [
     "Aliases",
@@ -19,6 +19,7 @@ __all__ = [
     "Duration",
     "DurationOrZero",
     "Source",
+    "Texts",
     "read_environment",
     "read_file",
     "read_overrides",

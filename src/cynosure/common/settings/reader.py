@@ -1,11 +1,12 @@
 """Entries meet structs: names are resolved, values typed, defaults filled in.
 
-Later sources win, entry by entry. Within one source the same setting twice is an error, whether by
-an alias, by letter case or by a secret's two forms: there is no order that could decide.
+Later sources win, entry by entry, also inside the tables of a `dict[str, Struct]`. Within one source the same
+setting twice is an error, whether by an alias, by letter case or by a secret's two forms: there is no order
+that could decide.
 """
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -41,14 +42,28 @@ class _Target(NamedTuple):
     """The entry names the file that holds a secret."""
 
 
+class _Written(NamedTuple):
+    values: Mapping[tuple[str, ...], Any]
+    empty: Set[tuple[str, ...]]
+    """Tables without anything in them. One of a dictionary exists all the same."""
+
+    def list_names(self, path: tuple[str, ...]) -> list[str]:
+        """Names of the tables below a dictionary, in the order they were written."""
+        depth = len(path)
+        found = (keys[depth] for keys in (*self.values, *self.empty) if keys[:depth] == path and keys != path)
+        return list(dict.fromkeys(found))
+
+
 def read_settings(root: type[T], sources: Sequence[Source], aliases: Aliases | None = None) -> T:
     """The settings that these sources give; what they leave out keeps its default."""
     values: dict[tuple[str, ...], Any] = {}
+    empty: set[tuple[str, ...]] = set()
     for source in sources:
         places: dict[tuple[str, ...], str] = {}
         for entry in source:
             target = _resolve(root, _apply_alias(entry, aliases or {}))
             if isinstance(entry.value, dict) and not entry.value and _is_table(target.annotation):
+                empty.add(target.path)
                 continue
             if target.path in places:
                 raise Misconfigured(
@@ -59,7 +74,7 @@ def read_settings(root: type[T], sources: Sequence[Source], aliases: Aliases | N
                 )
             places[target.path] = entry.where
             values[target.path] = _parse(target, entry)
-    return _build(root, values, ())
+    return _build(root, _Written(values, empty), ())
 
 
 def _apply_alias(entry: Entry, aliases: Aliases) -> Entry:
@@ -146,15 +161,21 @@ def _wrong_kind(key: str, entry: Entry, expected: str, fix: str) -> Misconfigure
     )
 
 
-def _build(struct: type[T], values: Mapping[tuple[str, ...], Any], above: tuple[str, ...]) -> T:
+def _build(struct: type[T], written: _Written, above: tuple[str, ...]) -> T:
     given: dict[str, Any] = {}
+    values = written.values
     for field in msgspec.structs.fields(struct):
         path = (*above, field.name)
         annotation = unwrap_optional(field.type)
+        inner = dict_value_type(annotation)
         if path in values:
             given[field.name] = values[path]
         elif _is_struct(annotation):
-            given[field.name] = _build(annotation, values, path)
+            given[field.name] = _build(annotation, written, path)
+        elif inner is not None and _is_struct(inner):
+            given[field.name] = {
+                name: _build(inner, written, (*path, name)) for name in written.list_names(path)
+            }
         elif entries := {keys[-1]: value for keys, value in values.items() if keys[:-1] == path}:
             given[field.name] = entries
         elif field.required:

@@ -1,8 +1,8 @@
 """What a settings field may hold, and how written values become typed ones.
 
 Supported: `str`, `bool`, `int`, `float`, `Literal[...]`, `Path`, `Secret`, `Duration`, `ByteSize`, each
-also `| None` (which means "left out"), and `dict[str, X]` of these. A new kind of value is one more
-entry in `_PARSERS` and one in `describe`.
+also `| None` (which means "left out"), lists of text (`Texts`), and `dict[str, X]` of these or of structs. A
+new kind of value is one more entry in `_PARSERS` and one in `describe`.
 """
 
 import types
@@ -24,6 +24,8 @@ DurationOrZero = Annotated[timedelta, Meta(extra={"kind": "duration-or-zero"})]
 """A duration where zero has a meaning of its own."""
 ByteSize = Annotated[int, Meta(ge=0, extra={"kind": "bytes"})]
 """A size in bytes: `64 MiB`, `10 GB` or a plain number."""
+Texts = tuple[str, ...]
+"""A list of texts; where there is only text, with commas between them."""
 
 
 class Unusable(ValueError):
@@ -65,6 +67,7 @@ def describe(annotation: Any) -> str:
         "float": "a number",
         "path": "a path",
         "secret": 'a secret, as text or as { file = "path" }',
+        "texts": 'a list of texts, such as ["a", "b"]',
         "literal": "one of " + ", ".join(map(str, get_args(annotation))),
     }[_kind(annotation)]
     bounds = [
@@ -165,6 +168,14 @@ def _bytes(raw: Any, is_text: bool) -> int:
         ) from error
 
 
+def _texts(raw: Any, is_text: bool) -> tuple[str, ...]:
+    if is_text and isinstance(raw, str):
+        return tuple(each for part in raw.split(",") if (each := part.strip()))
+    if not isinstance(raw, list | tuple):
+        raise Unusable("Write a list in brackets, each text in quotes.")
+    return tuple(_text(each, is_text) for each in raw)
+
+
 def _path(raw: Any, is_text: bool) -> Path:
     if isinstance(raw, Path):
         return raw
@@ -192,6 +203,7 @@ _PARSERS: dict[str, Callable[[Any, bool], Any]] = {
     "bytes": _bytes,
     "path": _path,
     "secret": _secret,
+    "texts": _texts,
 }
 _KINDS: dict[Any, str] = {
     str: "str",
@@ -200,4 +212,5 @@ _KINDS: dict[Any, str] = {
     float: "float",
     Path: "path",
     Secret: "secret",
+    Texts: "texts",
 }

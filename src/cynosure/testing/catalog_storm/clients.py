@@ -14,6 +14,8 @@ from typing import Any, Final, Literal
 
 import httpx
 
+from cynosure.testing.catalog_server import ServedCatalog
+
 SCHEMA = {
     "type": "struct",
     "schema-id": 0,
@@ -56,8 +58,9 @@ class Ledger:
 class Clients:
     """Several clients on the tables of one catalog."""
 
-    def __init__(self, catalog_url: str, tables: list[str], ledger: Ledger, seed: int) -> None:
-        self._base = f"{catalog_url}/namespaces"
+    def __init__(self, catalog: ServedCatalog, tables: list[str], ledger: Ledger, seed: int) -> None:
+        self._catalog = catalog
+        self._base = f"{catalog.url}/namespaces"
         self._tables = tables
         self._ledger = ledger
         self._rng = random.Random(seed)
@@ -66,7 +69,7 @@ class Clients:
 
     async def create_tables(self) -> None:
         """The namespace and its tables; harmless when they are there."""
-        async with httpx.AsyncClient(timeout=30, trust_env=False) as http:
+        async with self._catalog.client() as http:
             await http.post(self._base, json={"namespace": [NAMESPACE]})
             for name in self._tables:
                 wanted = {"name": name, "schema": SCHEMA}
@@ -80,7 +83,7 @@ class Clients:
                 group.create_task(self._run(number, random.Random(self._rng.random())))
 
     async def _run(self, client: int, rng: random.Random) -> None:
-        async with httpx.AsyncClient(timeout=20, trust_env=False) as http:
+        async with self._catalog.client(timeout=20) as http:
             for count in range(1, 1 << 30):
                 sent = Sent(client, rng.choice(self._tables), rng.choice(("snapshot", "count")), count)
                 try:

@@ -9,17 +9,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import httpx
-
+from cynosure.testing.catalog_server import ServedCatalog
 from cynosure.testing.catalog_storm.clients import NAMESPACE, Ledger
 
 
-async def judge(catalog_url: str, tables: list[str], ledger: Ledger) -> list[str]:
+async def judge(catalog: ServedCatalog, tables: list[str], ledger: Ledger) -> list[str]:
     """What is wrong; nothing, if all is well."""
     problems: list[str] = []
-    async with httpx.AsyncClient(timeout=30, trust_env=False) as http:
+    async with catalog.client() as http:
         for name in tables:
-            answer = await http.get(f"{catalog_url}/namespaces/{NAMESPACE}/tables/{name}")
+            answer = await http.get(f"{catalog.url}/namespaces/{NAMESPACE}/tables/{name}")
             if answer.status_code != 200:
                 problems.append(f"{name} does not load: {answer.status_code} {answer.text}")
                 continue

@@ -1,0 +1,32 @@
+"""What all handlers of this API read from a request in the same way, and its times."""
+
+from typing import Final, TypeVar
+
+from cynosure.api.messages import Request
+from cynosure.catalog.directory import Directory
+from cynosure.catalog.opened import OpenCatalog
+from cynosure.auth.caller import Caller
+from cynosure.common.errors import BadInput
+
+BASE: Final = "/api/management/v1"
+NO_STORE: Final = (b"cache-control", b"no-store")
+"""Goes with every answer that holds a secret."""
+
+T = TypeVar("T")
+
+
+def required(value: T | None, field: str) -> T:
+    """A part of the body that the document forgot to require."""
+    if value is None:
+        raise BadInput("A field of the body is missing", field=field, fix="Send it.")
+    return value
+
+
+async def catalog_of(directory: Directory, caller: Caller, request: Request) -> OpenCatalog:
+    """The catalog that the path names."""
+    return await directory.open(caller.realm, request.params["catalogName"])
+
+
+def to_ms(time_us: int) -> int:
+    """A time as clients read it."""
+    return time_us // 1000

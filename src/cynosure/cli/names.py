@@ -1,0 +1,68 @@
+"""Names as users write them: levels with dots between, properties as KEY=VALUE, times for people."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from cynosure.common.errors import BadInput
+
+Separator = Annotated[
+    str, typer.Option("--separator", help="What separates the levels of names, if one of them holds a dot.")
+]
+Properties = Annotated[
+    list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="May be repeated.")
+]
+SetProperties = Annotated[
+    list[str] | None,
+    typer.Option("--set-property", "--property", metavar="KEY=VALUE", help="May be repeated."),
+]
+RemoveProperties = Annotated[
+    list[str] | None, typer.Option("--remove-property", metavar="KEY", help="May be repeated.")
+]
+
+
+def split_name(text: str, separator: str = ".", *, field: str = "namespace") -> tuple[str, ...]:
+    """The levels of a name."""
+    if not separator:
+        raise BadInput("The separator is empty", field="separator", fix="Give at least one character.")
+    levels = tuple(text.split(separator))
+    if not all(levels):
+        raise BadInput(
+            "A level of the name is empty", field=field, fix=f"Write LEVEL{separator}LEVEL.", name=text
+        )
+    return levels
+
+
+def parse_properties(given: Iterable[str] | None) -> dict[str, str]:
+    """Properties from KEY=VALUE."""
+    pairs: dict[str, str] = {}
+    for each in given or ():
+        key, equals, value = each.partition("=")
+        if not equals or not key:
+            raise BadInput("A property needs a key and a value", field="property", fix="Write KEY=VALUE.")
+        pairs[key] = value
+    return pairs
+
+
+def change_properties(
+    current: Mapping[str, str], given: Iterable[str] | None, removed: Iterable[str] | None
+) -> dict[str, str]:
+    """Properties with these set and those removed."""
+    gone = set(removed or ())
+    return {
+        name: value
+        for name, value in {**current, **parse_properties(given)}.items()
+        if name not in gone
+    }
+
+
+def format_properties(properties: Mapping[str, str]) -> str:
+    """Properties in one cell of a table."""
+    return ", ".join(f"{name}={value}" for name, value in sorted(properties.items()))
+
+
+def format_time(time_ms: int) -> str:
+    """A time for people; nothing for one that is not known."""
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds") if time_ms else ""

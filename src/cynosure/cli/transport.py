@@ -1,0 +1,159 @@
+"""The way to a server: over the network as a principal, through the operator socket, or in this process.
+
+All three speak the same HTTP, so a command is written once.
+
+Must not break: while a server answers on the operator socket nothing is done in this process, because the server
+may hold what the work needs (locks, caches, a single-process store).
+"""
+
+import ipaddress
+import os
+import random
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from cynosure.cli import options
+from cynosure.cli.remote import Local, Remote, choose_server, read_secret
+from cynosure.common.clock import Clock, SystemClock
+from cynosure.common.errors import BadInput, Misconfigured, NotAuthenticated
+from cynosure.common.secrets import Secret
+
+# httpx has a command line of its own, whose imports cost more than all the rest of it.
+sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+
+from cynosure.client.api import ApiClient, realm_headers
+from cynosure.client.catalog import CatalogApi
+from cynosure.client.http import HttpClient
+from cynosure.client.management import Management
+from cynosure.client.profiles import Profile, load_profiles, profiles_path
+from cynosure.client.tls import ClientTls
+from cynosure.client.tokens import ClientCredentials, TokenSource
+from cynosure.client.unix_socket import is_answering, short_path
+
+if TYPE_CHECKING:
+    from cynosure.server.settings import Settings
+
+
+class Server:
+    """A server that answers, and whose it is."""
+
+    def __init__(self, api: ApiClient, settings: "Settings | None" = None) -> None:
+        self._api = api
+        self.management = Management(api)
+        self.settings = settings
+        """Of the local server; `None` for one on the network, whose files are its own."""
+
+    def catalog(self, name: str) -> CatalogApi:
+        """One of its catalogs."""
+        return CatalogApi(self._api, name)
+
+
+@asynccontextmanager
+async def open_transport(to: Remote) -> AsyncIterator[Server]:
+    """The server that these flags mean."""
+    profiles = load_profiles(profiles_path(os.environ))
+    chosen = choose_server(to, os.environ, profiles)
+    clock = SystemClock()
+    rng = random.Random()  # noqa: S311 - jitter only
+    realm = to.realm or os.environ.get("CYNOSURE_REALM")
+    if isinstance(chosen, Local):
+        source = options.make_source(to.config, {"server.data_dir": to.data, "persistence.url": to.store})
+        settings = source.load()
+        async with _open_local(settings, clock, rng) as http:
+            yield Server(ApiClient(http, realm=realm), settings)
+        return
+    base = check_url(chosen.url, is_plain_allowed=to.plain_http or chosen.plain_http)
+    realm = realm or chosen.realm
+    credentials = find_credentials(to, os.environ, chosen)
+    async with HttpClient(base, clock=clock, rng=rng, tls=_tls(to, chosen)) as http:
+        tokens = TokenSource(http, credentials, clock, headers=realm_headers(realm))
+        yield Server(ApiClient(http, tokens=tokens, realm=realm))
+
+
+@asynccontextmanager
+async def _open_local(settings: "Settings", clock: Clock, rng: random.Random) -> AsyncIterator[HttpClient]:
+    path = settings.server.operator_socket_path
+    if is_answering(path):
+        with short_path(path) as name:
+            async with HttpClient("http://operator", clock=clock, rng=rng, unix_socket=name) as http:
+                yield http
+        return
+    import httpx
+
+    from cynosure.server.wiring import open_operator_app
+
+    async with open_operator_app(settings, clock) as app:
+        transport = httpx.ASGITransport(app)
+        async with HttpClient("http://operator", clock=clock, rng=rng, transport=transport) as http:
+            yield http
+
+
+def check_url(url: str, *, is_plain_allowed: bool) -> str:
+    """The base of a server's addresses; what engines are given (`…/api/catalog`) is understood as well."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadInput(
+            "Not the URL of a server", field="--url", fix="Write http://HOST:PORT or https://HOST:PORT.", url=url
+        )
+    if parts.username is not None or parts.password is not None:
+        raise BadInput(
+            "A URL must not hold credentials", field="--url", fix="Give --client-id and --client-secret-file."
+        )
+    if parts.scheme == "http" and not is_plain_allowed and not _is_loopback(parts.hostname):
+        raise Misconfigured(
+            "The secret would go to another machine without TLS",
+            fix="Use https://, or say --plain-http if the network between is trusted.",
+            url=url,
+        )
+    return url.rstrip("/").removesuffix("/api/catalog")
+
+
+def find_credentials(to: Remote, environment: Mapping[str, str], profile: Profile) -> ClientCredentials:
+    """A client id and its own secret: of flags, of the environment or of the profile, in this order."""
+    given = read_secret(
+        to.client_secret_file, to.client_secret_env, flag="--client-secret", prompt="Client secret"
+    )
+    from_environment = environment.get("CYNOSURE_CLIENT_SECRET")
+    client_id = to.client_id or environment.get("CYNOSURE_CLIENT_ID") or profile.client_id
+    secret = given or from_environment
+    if not secret and client_id == profile.client_id:
+        secret = profile.client_secret
+    if not client_id:
+        raise NotAuthenticated(
+            "The server must know who asks, and no client id is given",
+            fix="Give --client-id and --client-secret-file, set CYNOSURE_CLIENT_ID and CYNOSURE_CLIENT_SECRET, "
+            "or make a profile: cynosure profiles create NAME --url URL.",
+            url=profile.url,
+        )
+    if not secret and sys.stdin.isatty():
+        secret = read_secret("-", None, flag="--client-secret", prompt=f"Secret of {client_id}")
+    if not secret:
+        raise NotAuthenticated(
+            "No secret is given for the client id",
+            fix="Give --client-secret-file, or set CYNOSURE_CLIENT_SECRET.",
+            client_id=client_id,
+        )
+    return ClientCredentials(client_id, Secret(secret))
+
+
+def _tls(to: Remote, profile: Profile) -> ClientTls | None:
+    if urlsplit(profile.url).scheme != "https":
+        return None
+    return ClientTls(
+        ca=to.tls_ca or (Path(profile.tls_ca) if profile.tls_ca else None),
+        certificate=Path(profile.tls_cert) if profile.tls_cert else None,
+        key=Path(profile.tls_key) if profile.tls_key else None,
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
