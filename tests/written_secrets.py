@@ -17,6 +17,7 @@ from cynosure.testing.known_secrets import CREDENTIALS_FILES, KNOWN, MADE_BY_SER
 
 ALLOWED = (
     CREDENTIALS_FILES,  # what a server writes for whoever installs it, mode 0600
+    ".root-credentials-*",  # the same before it is good
     "*.secret",  # what a test hands to a command as a file that holds a secret
     "cynosure/profiles.*",  # what a user has the command line remember, mode 0600
 )

@@ -1,7 +1,7 @@
 """Whether one OpenAPI document serves all that another one promises.
 
-Schemas are compared as far as the two documents use them: types, properties, alternatives, enumerations. `null` is
-left out of the comparison: ours takes it for everything that is optional.
+Schemas are compared as far as the two documents use them: types, properties, alternatives, enumerations.
+`null` is left out of the comparison: ours takes it for everything that is optional.
 """
 
 from collections.abc import Iterator, Mapping
@@ -155,15 +155,18 @@ def _schema(described: Document) -> Any:
 
 def _partner(found: list[Document], wanted: Document) -> Document | None:
     if (tag := wanted.get("tag")) is not None:
-        return next((each for each in found if each.get("tag") in (tag, None) and _fits(each, tag)), None)
+        return next((each for each in found if _fits(each, tag)), None)
     same = [each for each in found if each.get("type") in (wanted.get("type"), None)]
     return same[0] if same else None
 
 
 def _fits(candidate: Document, tag: tuple[str, str]) -> bool:
     name, value = tag
-    allowed = candidate["properties"].get(name, {}).get("enum", ())
-    return value in allowed
+    # An object that says nothing about its properties takes them all.
+    if candidate["type"] == "object" and not candidate["properties"]:
+        return True
+    described = candidate["properties"].get(name, {})
+    return value in (described.get("const"), *described.get("enum", ()))
 
 
 def _kind(schema: Document) -> str:

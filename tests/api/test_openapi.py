@@ -4,7 +4,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from cynosure.api.health import Readiness, health_routes
 from cynosure.api.messages import Request, Response
 from cynosure.api.metrics import METRICS_ROUTE
-from cynosure.api.openapi import describe_routes
+from cynosure.api.openapi import NO_TOKENS, describe_routes
 from cynosure.api.operator import OperatorCommands, operator_routes
 from cynosure.api.router import Route
 from cynosure.common.clock import SystemClock
@@ -75,5 +75,41 @@ def test_parameters_bodies_and_errors_are_described() -> None:
     assert operation["requestBody"]["content"]["application/json"]["schema"] == {
         "$ref": "#/components/schemas/Body"
     }
-    assert {"200", "204", "400", "401", "403", "404", "409", "413", "415", "default"} <= set(operation["responses"])
+    statuses = ["200", "204", "400", "401", "403", "404", "408", "409", "413", "415", "default"]
+    assert set(operation["responses"]) == set(statuses)
     assert "some-value" in document["components"]["schemas"]["Nested"]["properties"]
+
+
+def test_what_is_not_public_says_how_to_prove_who_asks() -> None:
+    document = describe_routes(ROUTES, title="test", version="1")
+
+    closed = document["paths"]["/v1/{prefix}/namespaces/{namespace}/tables"]["post"]
+    public = document["paths"][METRICS_ROUTE.path]["get"]
+    schemes = document["components"]["securitySchemes"]
+    assert {name for each in closed["security"] for name in each} == set(schemes)
+    assert "security" not in public
+    assert {each["type"] for each in schemes.values()} == {"oauth2", "http"}
+
+
+def test_a_service_that_knows_its_callers_by_the_socket_asks_for_no_tokens() -> None:
+    document = describe_routes(ROUTES, title="test", version="1", schemes=NO_TOKENS)
+
+    assert "securitySchemes" not in document["components"]
+    assert not any("security" in each for item in document["paths"].values() for each in item.values())
+
+
+def test_a_body_that_may_be_missing_is_described_so() -> None:
+    route = Route("POST", "/reset", handler, operation_id="reset", request=Body, is_body_optional=True)
+
+    document = describe_routes([route], title="test", version="1")
+
+    assert document["paths"]["/reset"]["post"]["requestBody"]["required"] is False
+
+
+def test_refusals_of_one_operation_are_described_beside_those_of_all() -> None:
+    route = Route("GET", "/list", handler, operation_id="list", query=Query, errors=(501,), is_public=True)
+
+    document = describe_routes([route], title="test", version="1")
+
+    assert set(document["paths"]["/list"]["get"]["responses"]) == {"200", "400", "501", "default"}
+    assert "NotImplemented" in document["components"]["responses"]

@@ -43,6 +43,7 @@ pytestmark = pytest.mark.anyio
 GRACE = timedelta(hours=3)
 ACME = RealmId("acme")
 KEYS = [realm_reference(ACME, name) for name in REALM_REFERENCES]
+FIRST_GENERATION = CountingIds().next()
 
 
 class World:
@@ -116,7 +117,7 @@ async def test_a_new_realm_is_listed_and_has_its_references(world: World) -> Non
     assert await list_realms(world.realms()) == [ACME]
     assert await world.has_references()
     # Nobody's earlier look at them counts any more.
-    assert {ref.generation for ref in await world.backend.list_refs(ACME)} == {1}
+    assert {ref.generation for ref in await world.backend.list_refs(ACME)} == {FIRST_GENERATION + 1}
 
 
 async def test_a_name_is_given_once(world: World) -> None:
@@ -238,9 +239,9 @@ async def test_a_listed_realm_without_references_is_mended(world: World) -> None
     await world.list_only()
     assert not await world.has_references()
 
-    assert sorted(await mend_realms(world.realms(), world.backend, world.clock)) == sorted(KEYS)
+    assert sorted(await mend_realms(world.realms(), world.backend, world.clock, world.ids)) == sorted(KEYS)
     assert await world.has_references()
-    assert await mend_realms(world.realms(), world.backend, world.clock) == []
+    assert await mend_realms(world.realms(), world.backend, world.clock, world.ids) == []
 
 
 async def test_listed_catalogs_get_the_references_they_lack(world: World) -> None:

@@ -11,13 +11,24 @@ import httpx
 import psutil
 import pytest
 
+from cynosure.testing.admin import Admin
+from cynosure.testing.catalog_server import bootstrap_environment, make_client
 from cynosure.testing.harness.processes import ManagedProcess, Processes
+from cynosure.testing.login import Login, make_credential
 
 
 class Served(NamedTuple):
     process: ManagedProcess
     url: str
     data: Path
+    login: Login
+
+    def as_root(self) -> httpx.AsyncClient:
+        return make_client(self.login, base_url=self.url)
+
+    async def create_catalog(self, name: str) -> None:
+        async with self.as_root() as http:
+            await Admin(http).create_catalog(name, (self.data / "warehouse" / name).as_uri())
 
     @property
     def port(self) -> str:
@@ -55,8 +66,10 @@ async def _start(
 
     argv = [sys.executable, "-m", "cynosure", *command, "--data", str(data), "--port", str(port), *flags]
     name = f"{command[-1]}-{len(processes.all)}"
-    process = await processes.start(name, argv, ready=is_ready, cwd=directory)
-    return Served(process, url, data)
+    root = make_credential()
+    env = bootstrap_environment(root)
+    process = await processes.start(name, argv, ready=is_ready, cwd=directory, env=env)
+    return Served(process, url, data, Login(url, root))
 
 
 @pytest.fixture

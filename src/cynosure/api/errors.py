@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from cynosure.api.messages import Response
 from cynosure.auth import errors as auth
+from cynosure.auth.tokens.errors import TokenRefused
 from cynosure.catalog import errors as catalog
 from cynosure.client.errors import RequestRefused, ServerFailed
 from cynosure.common import errors as tree
@@ -32,10 +33,6 @@ class UnsupportedMediaType(tree.CynosureError):
 
 class NotServed(tree.CynosureError):
     """The protocol has it, this server does not."""
-
-
-class Misdirected(tree.CynosureError):
-    """The request was meant for another machine."""
 
 
 class SlowRequest(tree.CynosureError):
@@ -84,6 +81,9 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     catalog.NoSuchTable: Answer(404, "NoSuchTableException"),
     catalog.NotImported: Answer(503, "ServiceUnavailableException", retry_after_s=1),
     catalog.NoSuchView: Answer(404, "NoSuchViewException"),
+    catalog.NoSuchPolicy: Answer(404, "NoSuchPolicyException"),
+    catalog.NoSuchCatalogRole: Answer(404, "NotFoundException"),
+    catalog.CatalogRoleExists: Answer(409, "AlreadyExistsException"),
     catalog.NoSuchDropped: Answer(404, "NotFoundException"),
     catalog.RenameTargetTaken: Answer(409, "AlreadyExistsException"),
     catalog.CatalogExists: Answer(409, "AlreadyExistsException"),
@@ -96,8 +96,11 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     catalog.CatalogNotEmpty: Answer(400, "BadRequestException"),
     catalog.CatalogClosed: Answer(409, "CommitFailedException"),
     catalog.LocationRefused: Answer(403, "ForbiddenException"),
+    catalog.CatalogLocationRefused: Answer(400, "ValidationException"),
     catalog.Unprocessable: Answer(422, "UnprocessableEntityException"),
     catalog.InvalidName: Answer(400, "BadRequestException"),
+    # The token endpoint answers in OAuth's own shape; elsewhere nobody asks for tokens.
+    TokenRefused: Answer(400, "BadRequestException"),
     auth.NoSuchRealm: Answer(404, "NotFoundException"),
     auth.NoSuchPrincipal: Answer(404, "NotFoundException"),
     auth.NoSuchPrincipalRole: Answer(404, "NotFoundException"),
@@ -117,7 +120,6 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     MethodNotAllowed: Answer(405, "MethodNotAllowedException"),
     UnsupportedMediaType: Answer(415, "UnsupportedMediaTypeException"),
     NotServed: Answer(501, "UnsupportedOperationException"),
-    Misdirected: Answer(421, "MisdirectedRequestException"),
     SlowRequest: Answer(408, "RequestTimeoutException"),
     ClientGone: Answer(400, "BadRequestException"),
     # Our own call to another server went wrong in a way that is not this client's doing.
@@ -174,6 +176,8 @@ def to_response(error: Exception, request_id: str) -> Response:
     headers: list[tuple[bytes, bytes]] = []
     if answer.retry_after_s is not None:
         headers.append((b"retry-after", b"%d" % answer.retry_after_s))
+    if answer.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
     if isinstance(error, MethodNotAllowed):
         headers.append((b"allow", ", ".join(error.allow).encode("ascii")))
     if isinstance(error, (SlowRequest, tree.TooLarge)):

@@ -107,7 +107,7 @@ def _list_types(routes: Iterable[Route]) -> Iterable[Any]:
 
 
 def _types_of(route: Route) -> list[Any]:
-    declared = [route.request, *route.responses.values()]
+    declared = [route.request, route.form, *route.responses.values()]
     return [declared_type for declared_type in declared if declared_type is not None]
 
 
@@ -124,6 +124,9 @@ def _operation(route: Route, schemas: dict[int, Any]) -> dict[str, Any]:
             "required": not route.is_body_optional,
             "content": _json_content(schemas[id(route.request)]),
         }
+    if route.form is not None:
+        content = {"application/x-www-form-urlencoded": {"schema": schemas[id(route.form)]}}
+        operation["requestBody"] = {"required": True, "content": content}
     responses: dict[str, Any] = {}
     for status, body_type in (route.responses or {200: None}).items():
         response: dict[str, Any] = {"description": _phrase(status)}

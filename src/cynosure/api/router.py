@@ -51,6 +51,8 @@ class Route:
     """Type of the JSON body, decoded into `Request.body`; `None` leaves the body unread."""
     is_body_optional: bool = field(kw_only=True, default=False)
     """Whether the request may come without its body; `Request.body` is then `None`."""
+    form: type[Struct] | None = field(kw_only=True, default=None)
+    """Struct of the form that is sent. It is only described: the handler reads the body."""
     query: type[Struct] | None = field(kw_only=True, default=None)
     """Struct of the query parameters, decoded into `Request.query`."""
     responses: Mapping[int, Any] = field(kw_only=True, default_factory=dict)
@@ -154,9 +156,11 @@ class Router:
             if endpoint.body is not None:
                 request.body = await endpoint.body.read(scope, receive)
             response = await endpoint.handler(request)
-        except (NotAuthenticated, Forbidden) as error:
-            if self._gate is not None:
-                await self._gate.refused(scope, caller, error)
+        except (NotAuthenticated, Forbidden, NotFound) as error:
+            # What is hidden from a caller is answered as missing; why is in the cause.
+            refusal = error.__cause__ if isinstance(error, NotFound) else error
+            if self._gate is not None and isinstance(refusal, NotAuthenticated | Forbidden):
+                await self._gate.refused(scope, caller, refusal)
             raise
         await response.send(scope, send)
 

@@ -2,10 +2,11 @@
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
+from cynosure.common.secrets import Secret
 from cynosure.common.settings import Duration, Texts
 
 
@@ -55,11 +56,36 @@ class OidcSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Claims that a token must have with exactly this text, or with a list that holds it."""
 
 
+class WebhookSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Audit events posted to an address, as CloudEvents 1.0."""
+
+    url: Secret | None = None
+    """Where to. A secret, because such addresses often hold one. Left out: nowhere."""
+    secret: Secret | None = None
+    """Signs every request as Standard Webhooks has it: text, or `whsec_` and base64."""
+    headers: dict[str, Secret] = field(default_factory=dict)
+    """Headers to send along, such as `authorization`. An underscore in a name stands for a dash."""
+    mode: Literal["batch", "single"] = "batch"
+    """Whether a request holds several events or one."""
+    batch_events: Annotated[int, Meta(ge=1, le=1_000)] = 100
+    """Most events of one request."""
+    timeout: Duration = timedelta(seconds=10)
+    """How long the receiver may be silent before the request counts as failed."""
+
+
 class AuditSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """What was done and what was refused."""
 
     retention: Duration = timedelta(days=365)
-    """How long events are kept."""
+    """How long events are kept. Cursors into them live as long."""
+    collect_every: Duration = timedelta(seconds=5)
+    """How often new commits become events by themselves. Whoever reads events sees all of them anyway."""
+    authentication_failures_per_minute: Annotated[int, Meta(ge=1, le=60_000)] = 60
+    """Most failed authentications of a realm that one process writes; the rest is counted."""
+    file: Path | None = None
+    """File that events are appended to, as lines of JSON. Left out: none."""
+    webhook: WebhookSettings = WebhookSettings()
+    """See below."""
 
 
 class AuthSettings(Struct, frozen=True, forbid_unknown_fields=True):

@@ -4,7 +4,7 @@ Must not break: the name is looked up on the current head for every request; onl
 remembered, never how a name was resolved before.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -13,13 +13,20 @@ from msgspec import Struct
 from cynosure.auth.caller import Caller, commit_as
 from cynosure.auth.closing import require_open
 from cynosure.auth.ports import Target
+from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.operations import Operation
-from cynosure.auth.require import require_allowed
-from cynosure.catalog.listed import load_listed
+from cynosure.auth.rbac.visible import has_catalog_role
+from cynosure.auth.require import AccessDenied, require_allowed
+from cynosure.catalog.entities import CATALOG
+from cynosure.catalog.errors import NoSuchCatalog
+from cynosure.catalog.guards import Guards, join_guards
+from cynosure.catalog.listed import Listed, find_listed, load_listed
 from cynosure.catalog.opened import OpenCatalog, Shared
-from cynosure.persistence.commit import Committer, Prepared, View
+from cynosure.catalog.targets import CatalogTarget
+from cynosure.persistence.commit import Committer, Prepared, State, View
+from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.references import realm_reference
-from cynosure.persistence.spi import ObjId, RealmId, RefKey
+from cynosure.persistence.spi import ObjId, RealmId
 from cynosure.storage.open_fileio import FileIOs
 
 R = TypeVar("R")
@@ -41,12 +48,14 @@ class Directory:
         self._known: dict[RealmId, _Known] = {}
 
     def committer(self, realm: RealmId) -> Committer:
-        """The committer of a realm's list of catalogs."""
+        """The committer of a realm's list of catalogs. The realm must exist: one is kept for each."""
         return self.shared.persistence.committer(realm_reference(realm, "catalogs"))
 
-    async def authorize(
-        self, caller: Caller, operation: Operation, *targets: Target
-    ) -> Mapping[RefKey, ObjId]:
+    async def read(self, realm: RealmId) -> State:
+        """The current list of catalogs of a realm, linearizable."""
+        return (await self.committer(realm).read()).state
+
+    async def authorize(self, caller: Caller, operation: Operation, *targets: Target) -> Guards:
         """Refuse what the caller may not do to the realm or a catalog as a whole."""
         return await require_allowed(self.shared.authorizer, caller, operation, targets, None)
 
@@ -60,16 +69,51 @@ class Directory:
         """Commit a change to the list of catalogs in the caller's realm, if it may be made."""
 
         async def authorized(view: View) -> Prepared[R]:
-            await require_open(view)
             guards = await self.authorize(caller, operation, *targets)
             prepared = await prepare(view)
-            return replace(prepared, guards={**guards, **prepared.guards})
+            return replace(prepared, guards=join_guards(guards, prepared.guards))
 
-        return (await commit_as(self.committer(caller.realm), caller, operation.name, authorized)).result
+        return await self.commit_authorizing(caller, operation.name, authorized)
+
+    async def commit_authorizing(
+        self, caller: Caller, name: str, prepare: Callable[[View], Awaitable[Prepared[R]]]
+    ) -> R:
+        """`commit` where `prepare` authorizes itself, because it has to look something up first."""
+
+        async def opened(view: View) -> Prepared[R]:
+            await require_open(view)
+            return await prepare(view)
+
+        return (await commit_as(self.committer(caller.realm), caller, name, opened)).result
+
+    async def authorize_on(
+        self, view: View, caller: Caller, operation: Operation, name: str
+    ) -> tuple[Listed, Guards]:
+        """The entry of a catalog in a state of the list, if the caller may do this to it.
+
+        `NoSuchCatalog` when there is none; or, where existence is hidden, when the caller has nothing to do
+        with it. As much is asked of the authorizer either way, about another catalog if need be.
+        """
+        is_hiding = self.shared.access.hide_existence and not caller.is_operator
+        listed = await find_listed(view, name)
+        subject = await _find_any(view) if listed is None and is_hiding else listed
+        if subject is None:
+            raise NoSuchCatalog(name)
+        target = CatalogTarget(subject.entity.id, name)
+        try:
+            guards = await self.authorize(caller, operation, target)
+        except AccessDenied as denied:
+            if is_hiding and not await self._is_seen(caller, target):
+                raise NoSuchCatalog(name) from denied
+            if listed is not None:
+                raise
+        if listed is None:
+            raise NoSuchCatalog(name)
+        return listed, guards
 
     async def open(self, realm: RealmId, name: str) -> OpenCatalog:
         """The catalog of this name; `NoSuchCatalog` when the realm has none."""
-        state = (await self.committer(realm).read()).state
+        state = await self.read(realm)
         known = self._known.get(realm)
         if known is None or known.head != state.commit_id:
             known = self._known[realm] = _Known(state.commit_id, {})
@@ -80,3 +124,49 @@ class Directory:
                 realm, entity, self.shared, self.files.get(entity.storage, (realm, entity.id))
             )
         return opened
+
+    async def open_for(self, caller: Caller, name: str) -> OpenCatalog:
+        """As `open`, for an operation inside the catalog, which asks for what it needs there.
+
+        Where existence is hidden, `NoSuchCatalog` also for a catalog that the caller has nothing to do with.
+        """
+        if self.shared.access.hide_existence:
+            await self.require_seen(caller, name)
+        return await self.open(caller.realm, name)
+
+    async def require_seen(self, caller: Caller, name: str) -> None:
+        """Refuse whoever neither has a role in this catalog nor may load it."""
+        if caller.is_operator:
+            return
+        view = await self.read(caller.realm)
+        is_hiding = self.shared.access.hide_existence
+        listed = await find_listed(view, name)
+        subject = await _find_any(view) if listed is None and is_hiding else listed
+        if subject is None:
+            raise NoSuchCatalog(name)
+        target = CatalogTarget(subject.entity.id, name)
+        if await self._is_seen(caller, target):
+            if listed is None:
+                raise NoSuchCatalog(name)
+            return
+        decision = await self.shared.authorizer.decide(caller, ops.LOAD_CATALOG, (target,), None)
+        denied = AccessDenied(caller, ops.LOAD_CATALOG, (target,), decision)
+        if is_hiding:
+            raise NoSuchCatalog(name) from denied
+        raise denied
+
+    async def _is_seen(self, caller: Caller, target: CatalogTarget) -> bool:
+        # Both are asked whatever the first says: how long it takes must not tell.
+        authorizer = self.shared.authorizer
+        has_role = await has_catalog_role(authorizer, caller, target.catalog)
+        may_load = (await authorizer.decide(caller, ops.LOAD_CATALOG, (target,), None)).is_allowed
+        return has_role or may_load
+
+
+async def _find_any(view: View) -> Listed | None:
+    """Some catalog to ask the authorizer about in place of one that is missing."""
+    first = await view.scan("names", limit=1)
+    if not first:
+        return None
+    ref = ObjRef.unpack(first[0][1])
+    return Listed(ref, (await view.load_many(CATALOG, [ref.id]))[0])

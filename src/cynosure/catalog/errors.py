@@ -58,6 +58,20 @@ class NoSuchView(_Named, NotFound):
         super().__init__("View does not exist", name=name)
 
 
+class NoSuchPolicy(_Named, NotFound):
+    """No policy of this name in the namespace."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("Policy does not exist", name=name)
+
+
+class NoSuchCatalogRole(_Named, NotFound):
+    """No catalog role of this name in the catalog."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("Catalog role does not exist", name=name)
+
+
 class NoSuchDropped(_Named, NotFound):
     """Nothing that can be restored has this id."""
 
@@ -74,6 +88,13 @@ class CatalogExists(_Named, AlreadyExists):
 
     def __init__(self, name: str) -> None:
         super().__init__("Catalog already exists", fix="Choose another name.", name=name)
+
+
+class CatalogRoleExists(_Named, AlreadyExists):
+    """The catalog role's name is taken."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("Catalog role already exists", fix="Choose another name.", name=name)
 
 
 class NamespaceExists(_Named, AlreadyExists):
@@ -138,6 +159,10 @@ class CatalogClosed(Conflict):
 
 class LocationRefused(CynosureError):
     """The location is outside what the catalog may use, or belongs to another table."""
+
+
+class CatalogLocationRefused(LocationRefused):
+    """A catalog cannot have this location: it is another's, or not inside what it allows."""
 
 
 class Unprocessable(CynosureError):

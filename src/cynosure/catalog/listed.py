@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from cynosure.catalog.entities import CATALOG, CatalogEntity
-from cynosure.catalog.errors import InvalidName, LocationRefused, NoSuchCatalog
+from cynosure.catalog.errors import InvalidName, CatalogLocationRefused, NoSuchCatalog
 from cynosure.catalog.names import check_name
 from cynosure.common.errors import BadInput
 from cynosure.persistence.commit import View
-from cynosure.persistence.index import decode_key, encode_key, prefix_of
+from cynosure.persistence.index import encode_key, prefix_of
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import CatalogId
 from cynosure.storage.location import Location, is_allowed
@@ -36,7 +36,7 @@ class Listed(Struct, frozen=True):
 def check_catalog_name(name: str) -> str:
     """Refuse what cannot be the name of a catalog."""
     check_name(name, field="name")
-    if name.upper().startswith(RESERVED_PREFIX):
+    if name.lstrip().upper().startswith(RESERVED_PREFIX):
         raise InvalidName(
             "The name is reserved", field="name", fix=f"Do not begin it with {RESERVED_PREFIX}.", name=name
         )
@@ -45,9 +45,17 @@ def check_catalog_name(name: str) -> str:
 
 async def load_listed(view: View, name: str) -> Listed:
     """The catalog of this name; `NoSuchCatalog` when the list has none."""
+    listed = await find_listed(view, name)
+    if listed is None:
+        raise NoSuchCatalog(name)
+    return listed
+
+
+async def find_listed(view: View, name: str) -> Listed | None:
+    """The catalog of this name, or `None`."""
     value = await view.find("names", encode_key(name)) if name else None
     if value is None:
-        raise NoSuchCatalog(name)
+        return None
     ref = ObjRef.unpack(value)
     return Listed(ref, (await view.load_many(CATALOG, [ref.id]))[0])
 
@@ -75,7 +83,7 @@ def check_locations(entity: CatalogEntity) -> None:
         )
     base = Location.parse(entity.base_location, field="base-location")
     if not is_allowed(base, allowed):
-        raise LocationRefused(
+        raise CatalogLocationRefused(
             "The base location is not inside the allowed locations",
             fix="Name a base location below one of the allowed ones.",
             location=base.text,
@@ -83,15 +91,14 @@ def check_locations(entity: CatalogEntity) -> None:
 
 
 async def require_unclaimed(view: View, locations: Iterable[Location], catalog: CatalogId) -> None:
-    """Refuse locations that overlap with those of another catalog."""
+    """Refuse locations that overlap with those of another catalog, without saying whose."""
     for location in locations:
-        for claimed, owner in await _overlapping(view, location):
+        for _, owner in await _overlapping(view, location):
             if owner != catalog.encode():
-                raise LocationRefused(
+                raise CatalogLocationRefused(
                     "The location belongs to another catalog",
                     fix="Choose a location that is neither above nor below that of another catalog.",
                     location=location.text,
-                    claimed="/".join(decode_key(claimed)),
                 )
 
 

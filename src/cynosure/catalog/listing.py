@@ -3,7 +3,8 @@
 A list is asked for far more often than it changes, so whole lists are kept in their encoded form
 (`recent_lists.py`).
 
-Must not break: what is kept holds no page token. A token expires, and would come out of memory too old.
+Must not break: what is kept holds no page token (a token expires, and would come out of memory too old), and
+is the whole list, never what one caller sees of it.
 """
 
 import asyncio
@@ -14,6 +15,12 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
+from cynosure.auth.rbac.operations import Operation
+from cynosure.auth.require import AccessDenied
+from cynosure.catalog.errors import NoSuchNamespace
+from cynosure.catalog.filtering import Sight
 from cynosure.catalog.names import Namespace, last_name
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.recent_lists import ListKey, WholeList
@@ -33,20 +40,29 @@ _WRITTEN_OTHERWISE: Final = re.compile(rb'[\x00-\x1f"\\]')
 class Listing(Struct, frozen=True):
     """What is listed: entries of the index `names` in one namespace."""
 
+    operation: Operation
     namespace: Namespace
     """It must exist. Empty: the catalog's root, which always does."""
     prefix: bytes
     """Of the keys."""
-    is_of_namespaces: bool = False
-    """Written as arrays of their levels; all else as `{"namespace": […], "name": …}`."""
+
+    @property
+    def is_of_namespaces(self) -> bool:
+        """Written as arrays of their levels; all else as `{"namespace": […], "name": …}`."""
+        return self.operation is ops.LIST_NAMESPACES
 
 
-async def list_encoded(catalog: OpenCatalog, listing: Listing, paging: Paging) -> bytes:
+async def list_encoded(catalog: OpenCatalog, caller: Caller, listing: Listing, paging: Paging) -> bytes:
     """The answer as JSON; `NoSuchNamespace` when there is nothing to list in."""
     if paging.token:
-        return await _list_page(catalog, listing, paging)
+        return await _list_page(catalog, caller, listing, paging)
     is_paged = paging.token is not None or paging.size is not None
     state = await catalog.read()
+    shown = await _find_shown(catalog, caller, listing, state)
+    if shown is not None:
+        if not is_paged:
+            return encode_list(listing, shown, None)
+        return await _list_page(catalog, caller, listing, paging)
     recent = catalog.shared.lists
     place = ListKey(catalog.realm, catalog.entity.id, listing.prefix)
     known = recent.get(place, state.commit_id)
@@ -57,10 +73,44 @@ async def list_encoded(catalog: OpenCatalog, listing: Listing, paging: Paging) -
     # A first page that holds everything is the whole list.
     if known is not None and (not is_paged or known.names <= choose_size(catalog, paging)):
         return known.body
-    return await _list_page(catalog, listing, paging)
+    return await _list_page(catalog, caller, listing, paging)
 
 
-async def _list_page(catalog: OpenCatalog, listing: Listing, paging: Paging) -> bytes:
+async def _find_shown(
+    catalog: OpenCatalog, caller: Caller, listing: Listing, state: State
+) -> list[bytes] | None:
+    """Keys of what the caller sees of a list; `None`: all of it. Refused when that is not for the caller."""
+    target = catalog.namespace(listing.namespace)
+    try:
+        await catalog.authorize(state, caller, listing.operation, target)
+    except (AccessDenied, NoSuchNamespace) as refused:
+        # With hidden existence the refusal is behind what is said instead.
+        denied = refused if isinstance(refused, AccessDenied) else refused.__cause__
+        shared = catalog.shared
+        if denied is None or not shared.access.filter_lists:
+            raise
+        sight = Sight(shared.authorizer, caller, catalog.entity.id, state)
+        if not await sight.leads_somewhere(listing.namespace):
+            raise
+        await _require_parent(state, listing)
+        if listing.is_of_namespaces:
+            return await sight.find_children(listing.namespace)
+        return await sight.find_names(listing.prefix, listing.operation.needs[0][0])
+    return None
+
+
+async def _list_page(catalog: OpenCatalog, caller: Caller, listing: Listing, paging: Paging) -> bytes:
+    is_whole = False
+
+    async def scan(state: State, start: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        # On the state of the page: its namespace may have gone since the first one.
+        nonlocal is_whole
+        shown = await _find_shown(catalog, caller, listing, state)
+        if shown is not None:
+            return [(key, b"") for key in shown if key >= start][:limit]
+        is_whole = True
+        return await state.scan("names", prefix=listing.prefix, start=start, limit=limit)
+
     page = await list_page(
         catalog.committer,
         catalog.shared.persistence.page_tokens,
@@ -68,11 +118,12 @@ async def _list_page(catalog: OpenCatalog, listing: Listing, paging: Paging) -> 
         prefix=listing.prefix,
         size=choose_size(catalog, paging),
         token=paging.token or None,
+        scan=scan,
     )
     if not page.entries:
         await _require_parent(page.state, listing)
     body = encode_list(listing, [key for key, _ in page.entries], page.next_token)
-    if not paging.token and page.next_token is None:
+    if is_whole and not paging.token and page.next_token is None:
         place = ListKey(catalog.realm, catalog.entity.id, listing.prefix)
         whole = WholeList(page.state.commit_id, len(page.entries), body)
         catalog.shared.lists.remember(place, whole)

@@ -18,7 +18,8 @@ from cynosure.catalog.entities import CatalogEntity
 from cynosure.catalog.managed.recent import RecentTables
 from cynosure.catalog.names import Identifier, Namespace
 from cynosure.catalog.recent_lists import RecentLists
-from cynosure.catalog.seeing import Guards, find_permission, require_permitted
+from cynosure.catalog.guards import Guards, join_guards
+from cynosure.catalog.seeing import find_permission, require_permitted
 from cynosure.catalog.settings import CatalogSettings
 from cynosure.catalog.single_flight import SingleFlight
 from cynosure.catalog.targets import CatalogTarget, NamespaceTarget, TableTarget, ViewTarget
@@ -47,14 +48,14 @@ class Shared:
     authorizer: Authorizer
     imports: SingleFlight
     """Imports of metadata files under way."""
-    access: AuthSettings = AuthSettings()
+    access: AuthSettings = field(default_factory=AuthSettings)
     lists: RecentLists = field(default_factory=RecentLists)
 
 
 class OpenCatalog:
     """One catalog: its entity, its state and its files."""
 
-    __slots__ = ("allowed", "base", "committer", "entity", "files", "limits", "realm", "shared", "store")
+    __slots__ = ("allowed", "base", "committer", "entity", "files", "grants", "limits", "realm", "shared", "store")
 
     def __init__(self, realm: RealmId, entity: CatalogEntity, shared: Shared, files: FileIO) -> None:
         self.realm = realm
@@ -64,6 +65,10 @@ class OpenCatalog:
         key = catalog_reference(realm, entity.id, "main")
         self.committer: Committer = shared.persistence.committer(key)
         self.store: Store = self.committer.store
+        self.grants: Committer = shared.persistence.committer(
+            catalog_reference(realm, entity.id, "grants")
+        )
+        """Of its roles and what is granted to them: `roles/`."""
         self.base = Location.parse(entity.base_location)
         self.allowed = (self.base, *(Location.parse(text) for text in entity.storage.allowed_locations))
         """Where files may be."""
@@ -152,7 +157,7 @@ class OpenCatalog:
         async def authorized(view: View) -> Prepared[R]:
             guards = await check(view)
             prepared = await prepare(view)
-            return replace(prepared, guards={**guards, **prepared.guards})
+            return replace(prepared, guards=join_guards(guards, prepared.guards))
 
         return await commit_as(self.committer, caller, name, authorized)
 

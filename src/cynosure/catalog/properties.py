@@ -70,7 +70,7 @@ def check_properties(
 def check_reserved(names: Iterable[str], *, field: str = "properties") -> None:
     """Refuse names that are not for users to set or remove."""
     for name in names:
-        lower = name.lower()
+        lower = name.strip().lower()
         if lower.startswith((OURS, THEIRS)) and name not in SETTABLE and name not in _POLARIS_SETTABLE:
             raise BadInput(
                 "The property is reserved",
@@ -85,7 +85,7 @@ def check_ours(names: Iterable[str], *, field: str = "metadata.properties") -> N
 
     What Apache Polaris reserves may be there: tables come from it.
     """
-    check_reserved((name for name in names if name.lower().startswith(OURS)), field=field)
+    check_reserved((name for name in names if name.strip().lower().startswith(OURS)), field=field)
 
 
 def check_no_secrets(properties: Mapping[str, str], *, field: str = "properties") -> None:
@@ -111,4 +111,4 @@ def is_secret(name: str, value: str) -> bool:
 def is_for_clients(name: str, value: str) -> bool:
     """Whether a catalog's property is told to its clients."""
     # Also secrets are left out, though none can be set: a catalog may be older than that rule.
-    return not name.lower().startswith((OURS, THEIRS)) and not is_secret(name, value)
+    return not name.strip().lower().startswith((OURS, THEIRS)) and not is_secret(name, value)

@@ -24,6 +24,7 @@ from cynosure.auth.rbac.operations import Operation
 from cynosure.auth.require import AccessDenied, require_allowed
 from cynosure.auth.targets import CatalogRoleTarget
 from cynosure.catalog.errors import NoSuchCatalogRole
+from cynosure.catalog.filtering import Sight
 from cynosure.catalog.guards import Guards
 from cynosure.catalog.targets import CatalogTarget, InCatalog, NamespaceTarget, Veiled
 from cynosure.common.errors import NotFound
@@ -102,7 +103,11 @@ async def _find_unseen(
     """The error for a target that the caller may not know of."""
     if _can_be_missing(target):
         see = await authorizer.decide(caller, _SEE[target.kind], (Veiled(target),), view)
-        return None if see.is_allowed else target.no_such()
+        is_seen = see.is_allowed
+        if isinstance(target, NamespaceTarget) and not is_seen:
+            # It leads to something that is seen, and lists show it where they are filtered.
+            is_seen = await Sight(authorizer, caller, target.catalog, view).leads_somewhere(target.path)
+        return None if is_seen else target.no_such()
     if isinstance(target, CatalogRoleTarget):
         catalog = CatalogTarget(target.catalog, "")
         see = await authorizer.decide(caller, ops.LIST_CATALOG_ROLES, (catalog,), view)

@@ -1,6 +1,7 @@
 """Groups of commands that are imported when they are used.
 
-Must not break: `cynosure GROUP …` imports the module of that group and no other; the list of all groups imports none.
+Must not break: `cynosure GROUP …` imports the module of that group and no other; the list of all groups
+imports none.
 """
 
 from importlib import import_module

@@ -51,11 +51,7 @@ def change_properties(
 ) -> dict[str, str]:
     """Properties with these set and those removed."""
     gone = set(removed or ())
-    return {
-        name: value
-        for name, value in {**current, **parse_properties(given)}.items()
-        if name not in gone
-    }
+    return {name: value for name, value in {**current, **parse_properties(given)}.items() if name not in gone}
 
 
 def format_properties(properties: Mapping[str, str]) -> str:

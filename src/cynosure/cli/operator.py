@@ -33,6 +33,7 @@ async def _run(name: str, params: Any, source: "SettingsSource", report: Report)
 
     import msgspec
 
+    from cynosure.cli import light as _  # noqa: F401 - before httpx
     from cynosure.client.operator import find_operator
     from cynosure.common.clock import SystemClock
 

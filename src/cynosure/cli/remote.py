@@ -1,7 +1,7 @@
 """Which server a command speaks to: its flags, and what they come to together with environment and profiles.
 
-Must not break: a secret is never a plain flag, because other users of the machine can see those; and a client id is
-never sent with the secret of another one.
+Must not break: a secret is never a plain flag, because other users of the machine can see those; and a client
+id is never sent with the secret of another one.
 """
 
 import functools
@@ -52,9 +52,7 @@ Realm = Annotated[
 ]
 ClientId = Annotated[
     str | None,
-    typer.Option(
-        "--client-id", metavar="ID", help="Default: $CYNOSURE_CLIENT_ID.", rich_help_panel=_PANEL
-    ),
+    typer.Option("--client-id", metavar="ID", help="Default: $CYNOSURE_CLIENT_ID.", rich_help_panel=_PANEL),
 ]
 SecretFile = Annotated[
     str | None,
@@ -109,7 +107,7 @@ Store = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """The flags of a connection, and how the result is shown. Its fields are the parameters of every command."""
+    """The flags of a connection, and how the result is shown: parameters of every command."""
 
     url: Url = None
     profile: ProfileName = None
@@ -140,9 +138,7 @@ class Remote:
 def connected(command: Callable[Concatenate[Remote, P], None]) -> Callable[..., None]:
     """Give a command the flags of a connection; it gets them as its first argument."""
     signature = inspect.signature(command, eval_str=True)
-    _, *own = (
-        each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in signature.parameters.values()
-    )
+    _, *own = (each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in signature.parameters.values())
     flags = [
         inspect.Parameter(
             each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type
@@ -166,7 +162,7 @@ class Local(NamedTuple):
 
 
 def choose_server(to: Remote, environment: Mapping[str, str], profiles: "Profiles") -> "Profile | Local":
-    """What flags, environment and profiles come to, in this order. A flag for one kind rules out the other."""
+    """What flags, environment and profiles come to, in this order."""
     from cynosure.client.profiles import Profile
 
     is_local = to.data is not None or to.store is not None or to.config is not None

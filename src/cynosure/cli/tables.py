@@ -1,27 +1,97 @@
-"""`cynosure tables …`: import many tables at once, restore dropped ones."""
+"""`cynosure tables …`: list, look at and drop tables, import many at once, restore dropped ones."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from cynosure.cli import options
+from cynosure.cli import options, table_files
+from cynosure.cli.names import Separator, format_time, split_name
 from cynosure.cli.operator import run_operator_command
-from cynosure.cli.output import print_json, print_table
+from cynosure.cli.output import print_fields, print_json, print_table
+from cynosure.cli.remote import Remote, connected
+from cynosure.cli.roles_output import print_done
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="Import many tables at once, restore dropped ones.",
+    help="List, look at and drop tables, import many at once, restore dropped ones.",
 )
 
+_FILES = "Operate, on the server's machine"
+OfCatalog = Annotated[str, typer.Option("--catalog", metavar="NAME", help="The catalog.")]
+OfNamespace = Annotated[
+    str, typer.Option("--namespace", metavar="NAMESPACE", help="With dots between levels.")
+]
+Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table.")]
 
-@app.callback()
-def tables() -> None:
-    """Import many tables at once, restore dropped ones."""
+app.command("export", rich_help_panel=_FILES)(table_files.export)
+app.command("sweep", rich_help_panel=_FILES)(table_files.sweep)
 
 
-@app.command("import")
+@app.command("list")
+@connected
+def list_all(to: Remote, catalog: OfCatalog, namespace: OfNamespace, separator: Separator = ".") -> None:
+    """List the tables of a namespace."""
+    levels = split_name(namespace, separator)
+    found = to.run(lambda server: server.catalog(catalog).list_tables(levels))
+    if to.as_json:
+        print_json(found)
+    else:
+        print_table(("NAMESPACE", "TABLE"), [(separator.join(each.namespace), each.name) for each in found])
+
+
+@app.command()
+@connected
+def get(
+    to: Remote, table: Name, catalog: OfCatalog, namespace: OfNamespace, separator: Separator = "."
+) -> None:
+    """Show a table: its columns and where it is; `--json` shows all of its metadata."""
+    levels = split_name(namespace, separator)
+    found = to.run(lambda server: server.catalog(catalog).load_table(levels, table))
+    if to.as_json:
+        print_json(found)
+        return
+    metadata: dict[str, Any] = found["metadata"]
+    [schema] = [each for each in metadata["schemas"] if each["schema-id"] == metadata["current-schema-id"]]
+    print_fields(
+        {
+            "table": table,
+            "uuid": metadata["table-uuid"],
+            "format version": metadata["format-version"],
+            "location": metadata["location"],
+            "metadata": found.get("metadata-location"),
+            "snapshots": len(metadata.get("snapshots") or ()),
+            "updated": format_time(metadata["last-updated-ms"]),
+            **{f"  {key}": value for key, value in (metadata.get("properties") or {}).items()},
+        }
+    )
+    print()
+    print_table(
+        ("COLUMN", "TYPE", "REQUIRED"),
+        [
+            (
+                each["name"],
+                each["type"] if isinstance(each["type"], str) else each["type"]["type"],
+                "yes" if each["required"] else "no",
+            )
+            for each in schema["fields"]
+        ],
+    )
+
+
+@app.command()
+@connected
+def delete(
+    to: Remote, table: Name, catalog: OfCatalog, namespace: OfNamespace, separator: Separator = "."
+) -> None:
+    """Drop a table; its files stay, and `cynosure tables restore` brings it back for a while."""
+    levels = split_name(namespace, separator)
+    to.run(lambda server: server.catalog(catalog).drop_table(levels, table))
+    print_done(f"Table {table} is gone.", {"deleted": [*levels, table]}, to.as_json)
+
+
+@app.command("import", rich_help_panel=_FILES)
 def import_file(
     catalog: Annotated[str, typer.Argument(metavar="CATALOG", help="Name of an empty catalog.")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The tables: JSON lines, or CSV.")],
@@ -49,7 +119,7 @@ def import_file(
         print(f"{imported.tables} tables in {imported.namespaces} namespaces are in {catalog}.")
 
 
-@app.command("dropped")
+@app.command("dropped", rich_help_panel=_FILES)
 def list_dropped(
     catalog: Annotated[str, typer.Argument(metavar="CATALOG", help="Name of the catalog.")],
     config: options.Config = None,
@@ -69,7 +139,7 @@ def list_dropped(
     print_table(("ID", "KIND", "NAME", "DROPPED", "BY"), rows)
 
 
-@app.command("restore")
+@app.command("restore", rich_help_panel=_FILES)
 def restore(
     catalog: Annotated[str, typer.Argument(metavar="CATALOG", help="Name of the catalog.")],
     what: Annotated[

@@ -2,8 +2,8 @@
 
 All three speak the same HTTP, so a command is written once.
 
-Must not break: while a server answers on the operator socket nothing is done in this process, because the server
-may hold what the work needs (locks, caches, a single-process store).
+Must not break: while a server answers on the operator socket nothing is done in this process, because the
+server may hold what the work needs (locks, caches, a single-process store).
 """
 
 import ipaddress
@@ -16,15 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from cynosure.cli import light as _  # noqa: F401 - before httpx
 from cynosure.cli import options
 from cynosure.cli.remote import Local, Remote, choose_server, read_secret
-from cynosure.common.clock import Clock, SystemClock
-from cynosure.common.errors import BadInput, Misconfigured, NotAuthenticated
-from cynosure.common.secrets import Secret
-
-# httpx has a command line of its own, whose imports cost more than all the rest of it.
-sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
-
 from cynosure.client.api import ApiClient, realm_headers
 from cynosure.client.catalog import CatalogApi
 from cynosure.client.http import HttpClient
@@ -33,6 +27,9 @@ from cynosure.client.profiles import Profile, load_profiles, profiles_path
 from cynosure.client.tls import ClientTls
 from cynosure.client.tokens import ClientCredentials, TokenSource
 from cynosure.client.unix_socket import is_answering, short_path
+from cynosure.common.clock import Clock, SystemClock
+from cynosure.common.errors import BadInput, Misconfigured, NotAuthenticated
+from cynosure.common.secrets import Secret
 
 if TYPE_CHECKING:
     from cynosure.server.settings import Settings
@@ -97,7 +94,10 @@ def check_url(url: str, *, is_plain_allowed: bool) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadInput(
-            "Not the URL of a server", field="--url", fix="Write http://HOST:PORT or https://HOST:PORT.", url=url
+            "Not the URL of a server",
+            field="--url",
+            fix="Write http://HOST:PORT or https://HOST:PORT.",
+            url=url,
         )
     if parts.username is not None or parts.password is not None:
         raise BadInput(
@@ -125,8 +125,8 @@ def find_credentials(to: Remote, environment: Mapping[str, str], profile: Profil
     if not client_id:
         raise NotAuthenticated(
             "The server must know who asks, and no client id is given",
-            fix="Give --client-id and --client-secret-file, set CYNOSURE_CLIENT_ID and CYNOSURE_CLIENT_SECRET, "
-            "or make a profile: cynosure profiles create NAME --url URL.",
+            fix="Give --client-id and --client-secret-file, or set CYNOSURE_CLIENT_ID and "
+            "CYNOSURE_CLIENT_SECRET, or make a profile: cynosure profiles create NAME --url URL.",
             url=profile.url,
         )
     if not secret and sys.stdin.isatty():

@@ -1,7 +1,7 @@
 """Public documents of other parties' servers: fetched once, bounded in time and size.
 
-A maintainer must not break: over the network only HTTPS with a verified certificate, and no redirects: what comes
-back decides whom we trust.
+A maintainer must not break: over the network only HTTPS with a verified certificate, and no redirects: what
+comes back decides whom we trust.
 """
 
 import asyncio

@@ -47,6 +47,10 @@ class Principal(Entity, frozen=True, rename="camel", omit_defaults=True, kw_only
     """A person or service."""
 
     client_id: str = ""
+    trusted_service: bool = False
+    """Whether it may act on behalf of others."""
+    credential_rotation_required: bool = False
+    """Whether its secret is good for nothing but asking for another one."""
 
 
 class PrincipalRole(Entity, frozen=True, rename="camel", omit_defaults=True, kw_only=True):

@@ -6,7 +6,7 @@ same one, whatever is committed meanwhile and whichever server answers.
 Must not break: tokens are bound to the reference, index and prefix they were issued for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -40,6 +40,10 @@ class Page(Struct, frozen=True):
     """Where the entries' objects are to be read."""
 
 
+Scan = Callable[[State, bytes, int], Awaitable[list[tuple[bytes, bytes]]]]
+"""Some of the entries: on a state, from a key on, up to a number of them, in key order."""
+
+
 class _Place(Struct, frozen=True, array_like=True):
     commit: ObjId
     start: bytes
@@ -53,8 +57,12 @@ async def list_page(
     prefix: bytes,
     size: int,
     token: str | None = None,
+    scan: Scan | None = None,
 ) -> Page:
-    """Entries with `prefix`, up to `size` of them, from where `token` left off."""
+    """Entries with `prefix`, up to `size` of them, from where `token` left off.
+
+    `scan` chooses among them: for lists that show only some.
+    """
     if not 1 <= size <= MAX_PAGE:
         raise BadInput(
             "The page size is out of range", field="pageSize", fix=f"Choose 1 to {MAX_PAGE}.", size=size
@@ -65,7 +73,10 @@ async def list_page(
     else:
         place = msgspec.msgpack.decode(tokens.open(scope, token), type=_Place)
         state, start = await _state_of(committer, place.commit), place.start
-    entries = await state.scan(index, prefix=prefix, start=start, limit=size + 1)
+    if scan is None:
+        entries = await state.scan(index, prefix=prefix, start=start, limit=size + 1)
+    else:
+        entries = await scan(state, start, size + 1)
     next_token = None
     if len(entries) > size:
         entries = entries[:size]

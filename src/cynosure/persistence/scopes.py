@@ -16,19 +16,28 @@ between 2 and 3, while the repairer deletes, leaves a scope without references; 
 Dropping goes the other way round: *unlist*, and the repairer deletes the references. Whoever unlists makes
 sure first that nothing can be written there any more.
 
-Must not break: list before adopt, and reference before list in the repairer.
+A catalog's references have its id in their keys, and are never made again. Those of a realm have its
+*name*, and a name may come back. So a realm's old references are deleted, as the repairer would do it, by
+whoever unlisted it, and again by whoever creates one of the same name (`clear_unlisted`). And every
+reference of a realm begins with a generation that none had before: a commit prepared in the old realm
+cannot be swapped into the new one.
+
+Must not break: list before adopt; reference before list, in the repairer and in `clear_unlisted`; no
+generation twice under one name.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from typing import NamedTuple
 
 import msgspec
 
 from cynosure.common.clock import Clock
-from cynosure.common.errors import AlreadyExists, BadInput
+from cynosure.common.errors import AlreadyExists, BadInput, Conflict
 from cynosure.persistence.commit import Change, Committed, Committer, Prepared, Request, View
 from cynosure.persistence.ids import IdSource
 from cynosure.persistence.index import after, decode_key, encode_key
+from cynosure.persistence.listing import scan_all
 from cynosure.persistence.objects import ObjRef, Stored, struct_type
 from cynosure.persistence.references import (
     CATALOG_REFERENCES,
@@ -55,27 +64,89 @@ REALM_ENTRY = struct_type("realm", RealmEntry)
 
 
 async def create_realm(
-    realms: Committer, realm: RealmId, *, backend: Backend, ids: IdSource, clock: Clock, principal: str
+    realms: Committer,
+    realm: RealmId,
+    *,
+    backend: Backend,
+    ids: IdSource,
+    clock: Clock,
+    principal: str,
+    properties: Mapping[str, str] | None = None,
 ) -> RealmEntry:
-    """Create a realm; `AlreadyExists` when there is one of this name."""
+    """Create a realm; `AlreadyExists` when there is one of this name. Nothing of an earlier one is in it."""
     check_realm_name(realm)
-    keys = [realm_reference(realm, name) for name in REALM_REFERENCES]
-    await prepare_references(backend, keys, clock)
+    if not await clear_unlisted(realms, realm, backend):
+        raise _realm_exists(realm)
+    keys = _keys_of(realm)
+    # What another creator made since is as new as ours.
+    await prepare_references(backend, keys, clock, generation=ids.next())
     name_key = encode_key(realm)
 
     async def prepare(view: View) -> Prepared[RealmEntry]:
         if await view.find("names", name_key) is not None:
-            raise AlreadyExists("There is a realm of this name", fix="Choose another name.", realm=realm)
-        entry = RealmEntry(name=realm, created_us=clock.now_us())
+            raise _realm_exists(realm)
+        entry = RealmEntry(name=realm, created_us=clock.now_us(), properties=dict(properties or {}))
         new = NewObject(REALM_ENTRY, ids.next(), entry)
         value = ObjRef(new.id, REALM_ENTRY.name).pack()
         feed = Change(kind="realm-created", index="names", key=name_key, after=value)
         return Prepared(entry, {"names": {name_key: value}}, [new], [feed])
 
     outcome = await realms.commit(Request(prepare, principal, operation="create-realm"))
-    await adopt_references(backend, keys, clock)
+    await adopt_references(backend, keys, clock, generation=ids.next())
     assert isinstance(outcome, Committed)  # noqa: S101 - the request has no idempotency key
     return outcome.result
+
+
+class ListedRealm(NamedTuple):
+    """A realm and the version of its entry that the list has."""
+
+    ref: ObjRef
+    entry: RealmEntry
+
+
+async def find_realm(view: View, realm: RealmId) -> ListedRealm | None:
+    """The realm of this name, or `None` when the list has none."""
+    value = await view.find("names", encode_key(realm))
+    if value is None:
+        return None
+    ref = ObjRef.unpack(value)
+    return ListedRealm(ref, (await view.load_many(REALM_ENTRY, [ref.id]))[0])
+
+
+async def unlist_realm(realms: Committer, seen: ListedRealm, *, principal: str) -> None:
+    """Remove a realm from the list if it is still as `seen`; `Conflict` when it is not.
+
+    Order: nothing can be written to it any more, and `clear_unlisted` comes after.
+    """
+    name = RealmId(seen.entry.name)
+    key = encode_key(name)
+
+    async def prepare(view: View) -> Prepared[None]:
+        if await view.find("names", key) != seen.ref.pack():
+            raise Conflict("The realm was changed while it was being deleted", fix="Delete it again.")
+        feed = Change(kind="realm-deleted", index="names", key=key, before=seen.ref.pack())
+        return Prepared(None, {"names": {key: None}}, feed=[feed])
+
+    await realms.commit(Request(prepare, principal, operation="delete-realm"))
+
+
+async def clear_unlisted(realms: Committer, realm: RealmId, backend: Backend) -> bool:
+    """Delete the references of a realm that is not in the list; `False` when it is."""
+    keys = _keys_of(realm)
+    while True:
+        # Order: references before the list. One that is created meanwhile is adopted after it is listed, so
+        # either the list shows it, or the reference is not as read any more.
+        refs = [ref for ref in await backend.fetch_refs(keys) if ref is not None]
+        if await find_realm((await realms.read(is_fresh=True)).state, realm) is not None:
+            return False
+        if all([await backend.delete_ref(ref) for ref in refs]):
+            return True
+
+
+async def load_realms(view: View) -> list[RealmEntry]:
+    """All realms in the order of their names."""
+    ids = [ObjRef.unpack(value).id for _, value in await scan_all(view, "names", b"")]
+    return await view.load_many(REALM_ENTRY, ids)
 
 
 async def list_realms(realms: Committer) -> list[RealmId]:
@@ -107,34 +178,46 @@ def check_realm_name(realm: str) -> None:
         )
 
 
-# --- references of a scope ----------------------------------------------------------------------
+def _keys_of(realm: RealmId) -> list[RefKey]:
+    return [realm_reference(realm, name) for name in REALM_REFERENCES]
 
 
-async def prepare_references(backend: Backend, keys: Iterable[RefKey], clock: Clock) -> None:
+def _realm_exists(realm: RealmId) -> AlreadyExists:
+    return AlreadyExists("There is a realm of this name", fix="Choose another name.", realm=realm)
+
+
+# --- references of a scope ------------------------------------------------------------------------
+
+
+async def prepare_references(
+    backend: Backend, keys: Iterable[RefKey], clock: Clock, *, generation: int = 0
+) -> None:
     """Step 1: create what does not exist."""
     for key in keys:
-        await ensure_reference(backend, key, clock)
+        await ensure_reference(backend, key, clock, generation=generation)
 
 
-async def adopt_references(backend: Backend, keys: Iterable[RefKey], clock: Clock) -> None:
-    """Step 3: make sure that what was prepared is not being swept."""
+async def adopt_references(
+    backend: Backend, keys: Iterable[RefKey], clock: Clock, *, generation: int = 1
+) -> None:
+    """Step 3: make sure that what was prepared is not being swept. `generation` is for what was swept."""
     for key in keys:
         while True:
             ref = (await backend.fetch_refs([key]))[0]
             if ref is None:
-                # Generation 1: another repairer, stopped since it read the first one, must not take this
-                # for the same.
-                if await ensure_reference(backend, key, clock, generation=1):
+                # Another generation: a repairer, stopped since it read the first one, must not take this for
+                # the same.
+                if await ensure_reference(backend, key, clock, generation=generation):
                     break
                 continue
             if await backend.swap_ref(ref, ref._replace(generation=ref.generation + 1)):
                 break
 
 
-async def mend_realms(realms: Committer, backend: Backend, clock: Clock) -> list[RefKey]:
+async def mend_realms(realms: Committer, backend: Backend, clock: Clock, ids: IdSource) -> list[RefKey]:
     """Make the references that listed realms lack; those that were made."""
-    keys = [realm_reference(realm, name) for realm in await list_realms(realms) for name in REALM_REFERENCES]
-    return await _mend(keys, backend, clock)
+    keys = [key for realm in await list_realms(realms) for key in _keys_of(realm)]
+    return await _mend(keys, backend, clock, generation=ids.next())
 
 
 async def list_catalog_ids(catalogs: Committer) -> list[CatalogId]:
@@ -153,16 +236,16 @@ async def mend_catalogs(catalogs: Committer, backend: Backend, clock: Clock) -> 
     realm = catalogs.key.realm
     ids = await list_catalog_ids(catalogs)
     keys = [catalog_reference(realm, catalog, name) for catalog in ids for name in CATALOG_REFERENCES]
-    return await _mend(keys, backend, clock)
+    return await _mend(keys, backend, clock, generation=1)
 
 
-async def _mend(keys: Sequence[RefKey], backend: Backend, clock: Clock) -> list[RefKey]:
+async def _mend(keys: Sequence[RefKey], backend: Backend, clock: Clock, *, generation: int) -> list[RefKey]:
     missing: list[RefKey] = []
     batch = backend.limits.fetch_batch
     for at in range(0, len(keys), batch):
         found = await backend.fetch_refs(keys[at : at + batch])
         missing += [key for key, ref in zip(keys[at : at + batch], found, strict=True) if ref is None]
-    await adopt_references(backend, missing, clock)
+    await adopt_references(backend, missing, clock, generation=generation)
     return missing
 
 

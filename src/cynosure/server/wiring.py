@@ -119,7 +119,7 @@ def _commands(
 ) -> list[OperatorCommand[Any]]:
     return [
         *store_commands(open_store),
-        *catalog_commands(open_catalogs, settings),
+        *catalog_commands(open_catalogs),
         *table_commands(open_catalogs),
         *file_commands(open_catalogs),
         *undrop_commands(open_catalogs),

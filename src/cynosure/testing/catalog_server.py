@@ -62,7 +62,13 @@ class ServedCatalog:
     def to_rest(self, credential: Credential | None = None, scope: str = ALL_ROLES) -> RestCatalog:
         """For an engine, as root unless another credential is given."""
         credential = credential or self.login.credential
-        return RestCatalog(self.root, {"warehouse": self.name, "credential": credential.text, "scope": scope})
+        properties = {
+            "warehouse": self.name,
+            "credential": credential.text,
+            "scope": scope,
+            "oauth2-server-uri": f"{self.root}/v1/oauth/tokens",
+        }
+        return RestCatalog(self.root, properties)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ from functools import partial
 
 from cynosure.api.iceberg.context import caller_of
 from cynosure.api.management import wire
-from cynosure.api.management.context import BASE, catalog_of, required, to_ms
+from cynosure.api.management.context import BASE, catalog_of, name_of, required, to_ms
 from cynosure.api.management.principal_roles import describe_principal_role
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
 from cynosure.auth.entities import CatalogRoleEntity
+from cynosure.auth.names import check_name
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.roles.assign_catalog_role import assign_catalog_role
 from cynosure.catalog.roles.create_catalog_role import create_catalog_role
@@ -60,7 +61,7 @@ class CatalogRoleHandlers:
         """One catalog role."""
         caller = caller_of(request)
         catalog = await catalog_of(self._directory, caller, request)
-        entity = await load_catalog_role(catalog, caller, request.params["catalogRoleName"])
+        entity = await load_catalog_role(catalog, caller, name_of(request, "catalogRoleName"))
         return Response.json(describe_catalog_role(entity))
 
     async def update(self, request: Request) -> Response:
@@ -68,7 +69,7 @@ class CatalogRoleHandlers:
         caller = caller_of(request)
         body: wire.UpdateCatalogRoleRequest = request.body
         catalog = await catalog_of(self._directory, caller, request)
-        name = request.params["catalogRoleName"]
+        name = name_of(request, "catalogRoleName")
         entity = await update_catalog_role(
             catalog, caller, name, body.current_entity_version, body.properties
         )
@@ -78,7 +79,7 @@ class CatalogRoleHandlers:
         """Delete it with its grants."""
         caller = caller_of(request)
         catalog = await catalog_of(self._directory, caller, request)
-        await delete_catalog_role(catalog, caller, request.params["catalogRoleName"])
+        await delete_catalog_role(catalog, caller, name_of(request, "catalogRoleName"))
         return Response(204)
 
     async def list_assignees(self, request: Request) -> Response:
@@ -86,7 +87,7 @@ class CatalogRoleHandlers:
         caller = caller_of(request)
         query: wire.ListQuery = request.query
         catalog = await catalog_of(self._directory, caller, request)
-        page = await list_assignees(catalog, caller, request.params["catalogRoleName"], query.paging())
+        page = await list_assignees(catalog, caller, name_of(request, "catalogRoleName"), query.paging())
         found = [describe_principal_role(each) for each in page.entries]
         return Response.json(wire.PrincipalRoles(found, page.next_token))
 
@@ -96,7 +97,7 @@ class CatalogRoleHandlers:
         query: wire.ListQuery = request.query
         catalog = await catalog_of(self._directory, caller, request)
         page = await list_catalog_roles_of_principal_role(
-            catalog, caller, request.params["principalRoleName"], query.paging()
+            catalog, caller, name_of(request, "principalRoleName"), query.paging()
         )
         found = [describe_catalog_role(each) for each in page.entries]
         return Response.json(wire.CatalogRoles(found, page.next_token))
@@ -105,16 +106,16 @@ class CatalogRoleHandlers:
         """Give it to a principal role."""
         caller = caller_of(request)
         body: wire.GrantCatalogRoleRequest = request.body
-        role = required(body.catalog_role, "catalogRole").name
+        role = check_name(required(body.catalog_role, "catalogRole").name, field="catalogRole.name")
         catalog = await catalog_of(self._directory, caller, request)
-        await assign_catalog_role(catalog, caller, role, request.params["principalRoleName"])
+        await assign_catalog_role(catalog, caller, role, name_of(request, "principalRoleName"))
         return Response(201)
 
     async def revoke(self, request: Request) -> Response:
         """Take it from a principal role."""
         caller = caller_of(request)
         catalog = await catalog_of(self._directory, caller, request)
-        role, principal_role = request.params["catalogRoleName"], request.params["principalRoleName"]
+        role, principal_role = name_of(request, "catalogRoleName"), name_of(request, "principalRoleName")
         await revoke_catalog_role(catalog, caller, role, principal_role)
         return Response(204)
 

@@ -3,9 +3,10 @@
 from typing import Final, TypeVar
 
 from cynosure.api.messages import Request
+from cynosure.auth.caller import Caller
+from cynosure.auth.names import check_name
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.auth.caller import Caller
 from cynosure.common.errors import BadInput
 
 BASE: Final = "/api/management/v1"
@@ -24,7 +25,12 @@ def required(value: T | None, field: str) -> T:
 
 async def catalog_of(directory: Directory, caller: Caller, request: Request) -> OpenCatalog:
     """The catalog that the path names."""
-    return await directory.open(caller.realm, request.params["catalogName"])
+    return await directory.open(caller.realm, name_of(request, "catalogName"))
+
+
+def name_of(request: Request, parameter: str) -> str:
+    """A name in the path; one that nothing can have is refused as that."""
+    return check_name(request.params[parameter], field=parameter)
 
 
 def to_ms(time_us: int) -> int:

@@ -8,7 +8,7 @@ from functools import partial
 from cynosure.api.errors import NotServed
 from cynosure.api.iceberg.context import caller_of
 from cynosure.api.management import wire
-from cynosure.api.management.context import BASE, catalog_of, required
+from cynosure.api.management.context import BASE, catalog_of, name_of, required
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
 from cynosure.auth.rbac.privileges import Privilege
@@ -71,7 +71,7 @@ class GrantHandlers:
         caller = caller_of(request)
         query: wire.ListQuery = request.query
         catalog = await catalog_of(self._directory, caller, request)
-        page = await list_grants(catalog, caller, request.params["catalogRoleName"], query.paging())
+        page = await list_grants(catalog, caller, name_of(request, "catalogRoleName"), query.paging())
         found = [describe_grant(each) for each in page.entries]
         return Response.json(wire.GrantResources(found, page.next_token))
 
@@ -81,7 +81,7 @@ class GrantHandlers:
         body: wire.AddGrantRequest = request.body
         grant = read_grant(required(body.grant, "grant"))
         catalog = await catalog_of(self._directory, caller, request)
-        await grant_privilege(catalog, caller, request.params["catalogRoleName"], grant)
+        await grant_privilege(catalog, caller, name_of(request, "catalogRoleName"), grant)
         return Response(201)
 
     async def revoke(self, request: Request) -> Response:
@@ -90,12 +90,13 @@ class GrantHandlers:
         query: wire.RevokeGrantQuery = request.query
         if query.cascade:
             raise NotServed(
-                "Revoking with cascade is not served", fix="Revoke the grants below one by one, without cascade."
+                "Revoking with cascade is not served",
+                fix="Revoke the grants below one by one, without cascade.",
             )
         body: wire.RevokeGrantRequest = request.body
         grant = read_grant(required(body.grant, "grant"))
         catalog = await catalog_of(self._directory, caller, request)
-        await revoke_privilege(catalog, caller, request.params["catalogRoleName"], grant)
+        await revoke_privilege(catalog, caller, name_of(request, "catalogRoleName"), grant)
         return Response(201)
 
 

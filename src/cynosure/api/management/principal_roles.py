@@ -4,12 +4,13 @@ from functools import partial
 
 from cynosure.api.iceberg.context import caller_of
 from cynosure.api.management import wire
-from cynosure.api.management.context import BASE, required, to_ms
+from cynosure.api.management.context import BASE, name_of, required, to_ms
 from cynosure.api.management.principals import describe_principal
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
 from cynosure.auth.entities import PrincipalRoleEntity
 from cynosure.auth.identities import Identities
+from cynosure.auth.names import check_name
 from cynosure.auth.operations.assign_principal_role import assign_principal_role
 from cynosure.auth.operations.create_principal_role import NewPrincipalRole, create_principal_role
 from cynosure.auth.operations.delete_principal_role import delete_principal_role
@@ -58,7 +59,7 @@ class PrincipalRoleHandlers:
 
     async def load(self, request: Request) -> Response:
         """One principal role."""
-        name = request.params["principalRoleName"]
+        name = name_of(request, "principalRoleName")
         entity = await load_principal_role(self._identities, caller_of(request), name)
         return Response.json(describe_principal_role(entity))
 
@@ -68,7 +69,7 @@ class PrincipalRoleHandlers:
         entity = await update_principal_role(
             self._identities,
             caller_of(request),
-            request.params["principalRoleName"],
+            name_of(request, "principalRoleName"),
             body.current_entity_version,
             body.properties,
         )
@@ -77,21 +78,21 @@ class PrincipalRoleHandlers:
     async def delete(self, request: Request) -> Response:
         """Delete it; nobody has it any more."""
         await delete_principal_role(
-            self._identities, caller_of(request), request.params["principalRoleName"]
+            self._identities, caller_of(request), name_of(request, "principalRoleName")
         )
         return Response(204)
 
     async def assign(self, request: Request) -> Response:
         """Give it to a principal."""
         body: wire.GrantPrincipalRoleRequest = request.body
-        role = required(body.principal_role, "principalRole").name
-        principal = request.params["principalName"]
+        role = check_name(required(body.principal_role, "principalRole").name, field="principalRole.name")
+        principal = name_of(request, "principalName")
         await assign_principal_role(self._identities, caller_of(request), principal, role)
         return Response(201)
 
     async def revoke(self, request: Request) -> Response:
         """Take it from a principal."""
-        principal, role = request.params["principalName"], request.params["principalRoleName"]
+        principal, role = name_of(request, "principalName"), name_of(request, "principalRoleName")
         await revoke_principal_role(self._identities, caller_of(request), principal, role)
         return Response(204)
 
@@ -99,7 +100,7 @@ class PrincipalRoleHandlers:
         """The roles of a principal."""
         query: wire.ListQuery = request.query
         page = await list_roles_of_principal(
-            self._identities, caller_of(request), request.params["principalName"], query.paging()
+            self._identities, caller_of(request), name_of(request, "principalName"), query.paging()
         )
         found = [describe_principal_role(each) for each in page.roles]
         return Response.json(wire.PrincipalRoles(found, page.next_token))
@@ -108,7 +109,7 @@ class PrincipalRoleHandlers:
         """The principals that have a role."""
         query: wire.ListQuery = request.query
         page = await list_assignees(
-            self._identities, caller_of(request), request.params["principalRoleName"], query.paging()
+            self._identities, caller_of(request), name_of(request, "principalRoleName"), query.paging()
         )
         found = [describe_principal(each) for each in page.principals]
         return Response.json(wire.Principals(found, page.next_token))

@@ -4,7 +4,7 @@ from functools import partial
 
 from cynosure.api.iceberg.context import caller_of
 from cynosure.api.management import wire
-from cynosure.api.management.context import BASE, NO_STORE, required, to_ms
+from cynosure.api.management.context import BASE, NO_STORE, name_of, required, to_ms
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
 from cynosure.auth.credentials import PrincipalWithCredentials
@@ -68,7 +68,7 @@ class PrincipalHandlers:
 
     async def load(self, request: Request) -> Response:
         """One principal."""
-        entity = await load_principal(self._identities, caller_of(request), request.params["principalName"])
+        entity = await load_principal(self._identities, caller_of(request), name_of(request, "principalName"))
         return Response.json(describe_principal(entity))
 
     async def update(self, request: Request) -> Response:
@@ -77,7 +77,7 @@ class PrincipalHandlers:
         entity = await update_principal(
             self._identities,
             caller_of(request),
-            request.params["principalName"],
+            name_of(request, "principalName"),
             body.current_entity_version,
             body.properties,
         )
@@ -85,13 +85,13 @@ class PrincipalHandlers:
 
     async def delete(self, request: Request) -> Response:
         """Delete it, and with it all of its tokens."""
-        await delete_principal(self._identities, caller_of(request), request.params["principalName"])
+        await delete_principal(self._identities, caller_of(request), name_of(request, "principalName"))
         return Response(204)
 
     async def rotate(self, request: Request) -> Response:
         """Another secret; the one before stays good until the next rotation."""
         made = await rotate_credentials(
-            self._identities, caller_of(request), request.params["principalName"]
+            self._identities, caller_of(request), name_of(request, "principalName")
         )
         return _with_credentials(made, status=200)
 
@@ -101,7 +101,7 @@ class PrincipalHandlers:
         made = await reset_credentials(
             self._identities,
             caller_of(request),
-            request.params["principalName"],
+            name_of(request, "principalName"),
             client_id=body.client_id or None,
             client_secret=Secret(body.client_secret) if body.client_secret else None,
         )

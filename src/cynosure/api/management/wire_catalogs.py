@@ -64,7 +64,7 @@ class GcpStorageConfigInfo(Camel, frozen=True, tag_field="storageType", tag="GCS
 class AzureStorageConfigInfo(Camel, frozen=True, tag_field="storageType", tag="AZURE"):
     """Containers of Azure. This version refuses them."""
 
-    tenant_id: str | None = None
+    tenant_id: str
     allowed_locations: list[str] | None = None
     storage_name: str | None = None
     multi_tenant_app_name: str | None = None

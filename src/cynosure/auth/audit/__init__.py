@@ -1,7 +1,7 @@
 """What was done and what was refused: one ordered list of events per realm, kept and delivered.
 
-The commit log is the source of what was done. Its commits are told as events and copied to the realm's `audit`
-reference, where they outlive the history; what was refused is written there directly.
+The commit log is the source of what was done. Its commits are told as events and copied to the realm's
+`audit` reference, where they outlive the history; what was refused is written there directly.
 
     commits of the realm and its catalogs ──► collect.py ──┐
     refusals at the gate ──► denials.py ───────────────────┴─► journal.py ──► read.py     GET …/events
@@ -18,6 +18,6 @@ Read in this order:
 - `sink.py`, `file_sink.py`, `webhook_sink.py`, `deliver.py`   events told to others, at least once, in order
 - `keeper.py`      what one instance of all servers does for all realms; `opened.py` all of it put together
 
-A maintainer must not break: an event is appended together with the position it was read up to, so it is told once;
-and nothing reaches an event but what `told.py` and `denials.py` name, so no secret can.
+A maintainer must not break: an event is appended together with the position it was read up to, so it is told
+once; and nothing reaches an event but what `told.py` and `denials.py` name, so no secret can.
 """

@@ -1,7 +1,7 @@
 """The commits of one reference that have not been told yet, oldest first.
 
-Must not break: what cannot be read any more is a step of its own, a gap; nothing is passed over in silence. Where in
-doubt (a disaster reset), commits are told again rather than not at all.
+Must not break: what cannot be read any more is a step of its own, a gap; nothing is passed over in silence.
+Where in doubt (a disaster reset), commits are told again rather than not at all.
 """
 
 from collections.abc import AsyncGenerator

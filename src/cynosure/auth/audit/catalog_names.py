@@ -40,5 +40,6 @@ class CatalogNames:
 
     async def _read(self, realm: RealmId) -> State:
         committer = self._persistence.committer(realm_reference(realm, "catalogs"))
-        # Fresh: where heads may be stale, a list that is older than a position would look like a dropped catalog.
+        # Fresh: where heads may be stale, a list that is older than a position would look like a dropped
+        # catalog.
         return (await committer.read(is_fresh=True)).state

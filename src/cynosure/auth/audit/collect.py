@@ -1,11 +1,13 @@
 """Commits of all references of a realm, told once each.
 
-A *round* reads the positions reached, the list of catalogs and the heads; merges the commits in between by time;
-appends their events together with the new positions. Whoever comes second, in this process or another, finds the
-positions moved and begins again. So any number of servers may collect at the same time, and none need to.
+A *round* reads the positions reached, the list of catalogs and the heads; merges the commits in between by
+time; appends their events together with the new positions. Whoever comes second, in this process or another,
+finds the positions moved and begins again. So any number of servers may collect at the same time, and none
+need to.
 
-A catalog that was dropped stays under observation until its references are deleted, hours later: what was told of
-it by then is settled. Its drop and its place under observation are in one commit, so neither is forgotten.
+A catalog that was dropped stays under observation until its references are deleted, hours later: what was
+told of it by then is settled. Its drop and its place under observation are in one commit, so neither is
+forgotten.
 
 Must not break: positions are compared in the commit that moves them; what is told is never told again.
 """
@@ -213,7 +215,7 @@ class _Work:
 def _watch(
     realm: RealmId, positions: Mapping[RefKey, bytes], listed: Mapping[CatalogId, str]
 ) -> dict[RefKey, _Watched]:
-    """Everything to look at: what belongs to the realm, listed catalogs, and dropped ones that are still there."""
+    """Everything to look at: what belongs to the realm, listed catalogs, dropped ones still there."""
     found: dict[RefKey, _Watched] = {}
     keys = [realm_reference(realm, name) for name in _REALM_SOURCES]
     keys += [catalog_reference(realm, catalog, name) for catalog in listed for name in _CATALOG_SOURCES]

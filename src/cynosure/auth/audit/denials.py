@@ -1,10 +1,12 @@
 """What was refused, and to whom.
 
-A refusal of a known caller is durable before it is answered. Those that arrive while a write is under way share the
-next one, so a storm of them costs few commits. When the store cannot be written, or not soon, they go to the log and
-the answer is still the refusal. Refusals of strangers are written a moment later, and only so many (`failures.py`).
+A refusal of a known caller is durable before it is answered. Those that arrive while a write is under way
+share the next one, so a storm of them costs few commits. When the store cannot be written, or not soon, they
+go to the log and the answer is still the refusal. Refusals of strangers are written a moment later, and only
+so many (`failures.py`).
 
-Must not break: recording never turns a refusal into another answer, and nothing of a credential reaches an event.
+Must not break: recording never turns a refusal into another answer, and nothing of a credential reaches an
+event.
 """
 
 import asyncio
@@ -66,14 +68,14 @@ class Denials(Protocol):
     """Where refusals go."""
 
     async def record(self, denial: Denial) -> None:
-        """Keep it. Never raises; returns when it is durable, or when it can be said that it will not be soon."""
+        """Keep it. Never raises; returns when it is durable, or when it will not be soon."""
         ...
 
 
 def denial_of(
     error: Exception, *, realm: RealmId, caller: Caller | None, request_id: str, operation: str
 ) -> Denial:
-    """What is recorded of a refusal. `operation` is what the request asked for, where the error does not say."""
+    """What is recorded of a refusal. `operation` is what was asked for, where the error does not say."""
     denial = Denial(
         realm=realm,
         principal="" if caller is None else caller.principal,
@@ -102,7 +104,7 @@ def denial_of(
 
 class _Waiting(NamedTuple):
     denial: Denial
-    count: int
+    times: int
     time_us: int
     is_written: "asyncio.Future[bool]"
 
@@ -152,13 +154,13 @@ class DenialLog:
         while self._writers:
             await asyncio.wait(self._writers.values())
 
-    def _enqueue(self, denial: Denial, count: int = 1) -> _Waiting | None:
+    def _enqueue(self, denial: Denial, times: int = 1) -> _Waiting | None:
         queue = self._waiting.setdefault(denial.realm, [])
         if len(queue) >= _MOST_WAITING:
             _unwritten(denial, "Too many refusals wait to be written")
             return None
         written = asyncio.get_running_loop().create_future()
-        waiting = _Waiting(denial, count, self._persistence.clock.now_us(), written)
+        waiting = _Waiting(denial, times, self._persistence.clock.now_us(), written)
         queue.append(waiting)
         if denial.realm not in self._writers:
             self._writers[denial.realm] = asyncio.create_task(self._write(denial.realm))
@@ -216,7 +218,7 @@ class DenialLog:
             targets=tuple(targets),
             reason=cut(denial.reason),
             missing=denial.missing,
-            count=waiting.count,
+            count=waiting.times,
         )
 
     # --- what was not written one by one ---------------------------------------------------------
@@ -231,9 +233,9 @@ class DenialLog:
         self._summarize()
 
     def _summarize(self) -> None:
-        for realm, count in self._failures.take_suppressed().items():
+        for realm, times in self._failures.take_suppressed().items():
             reason = "Further failed authentications, which were not written one by one"
-            self._enqueue(Denial(realm, "", "", (), "", "", "", reason, is_authentication=True), count)
+            self._enqueue(Denial(realm, "", "", (), "", "", "", reason, is_authentication=True), times)
 
 
 def _kind_of(denial: Denial) -> str:

@@ -1,7 +1,8 @@
 """What an event is: as stored, in batches, and as readers and sinks are given it.
 
-Must not break: a stored struct gets new fields with defaults only. Numbers of events grow along the list and are
-never used again, not even after a disaster reset of `audit`, because they are made from the time (`journal.py`).
+Must not break: a stored struct gets new fields with defaults only. Numbers of events grow along the list and
+are never used again, not even after a disaster reset of `audit`, because they are made from the time
+(`journal.py`).
 """
 
 from collections.abc import Iterator
@@ -92,7 +93,7 @@ class Target(Struct, frozen=True, rename="camel", omit_defaults=True):
     """What an event is about."""
 
     kind: str = ""
-    """`catalog`, `namespace`, `table`, `view`, `policy`, `principal`, `principal-role`, `catalog-role` or `realm`."""
+    """`table`, `principal-role` and so on; empty for what has no kind of its own."""
     name: str = ""
     id: str = ""
     """Stable: kept by renames."""

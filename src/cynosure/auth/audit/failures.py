@@ -1,4 +1,4 @@
-"""How many failed authentications are written: strangers decide how many there are, so they must not decide that.
+"""How many failed authentications are written: not as many as strangers like to cause.
 
 Must not break: what is not written is counted, and the count is written.
 """

@@ -14,6 +14,7 @@ Must not break: whoever appends compares the positions it began from with those 
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +28,8 @@ from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.references import realm_reference
 from cynosure.persistence.spi import ObjId, RealmId
 from cynosure.persistence.store import NewObject
+
+R = TypeVar("R")
 
 SYSTEM = "system"
 """Principal of what the server does by itself."""
@@ -86,7 +89,7 @@ async def append(
     return await commit(persistence, realm, operation, prepare)
 
 
-async def commit(persistence: Persistence, realm: RealmId, operation: str, prepare: Prepare[bool]) -> bool:
+async def commit(persistence: Persistence, realm: RealmId, operation: str, prepare: Prepare[R]) -> R:
     """Commit to the list as the server itself."""
     outcome = await audit_of(persistence, realm).commit(Request(prepare, SYSTEM, operation=operation))
     assert isinstance(outcome, Committed)  # noqa: S101 - the request has no idempotency key

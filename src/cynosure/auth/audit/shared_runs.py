@@ -1,7 +1,7 @@
 """The same work, asked for by several at once, done once for all who asked before it began.
 
-Must not break: whoever asks gets the outcome of a run that began after they asked; joining one that is under way
-could miss what was acknowledged in between.
+Must not break: whoever asks gets the outcome of a run that began after they asked; joining one that is under
+way could miss what was acknowledged in between.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ class SharedRuns(Generic[T]):
         self._gathering: asyncio.Task[T] | None = None
 
     async def run(self) -> T:
-        """What a run gives that begins after this call. One caller's cancellation does not end the others'."""
+        """What a run gives that begins after this call. Cancelling one caller ends nobody else's wait."""
         if self._gathering is None:
             self._gathering = asyncio.create_task(self._run_after(self._under_way))
             # Everyone who waits may be gone by then; that is not worth a warning.

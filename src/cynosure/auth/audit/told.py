@@ -1,7 +1,7 @@
 """One commit as events: who did what to what, from what the commit itself holds.
 
-Must not break: of a change's detail only what is named here is told. A detail is whatever an operation wrote into
-the log; what this module does not know stays there.
+Must not break: of a change's detail only what is named here is told. A detail is whatever an operation wrote
+into the log; what this module does not know stays there.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Principals for accounts of another issuer: made, or bound to one that exists, when the account first comes.
 
-Must not break: an account gets a principal of its own, or the one that an operator's settings let it have, and
-never one that another account is bound to.
+Must not break: an account gets a principal of its own, or the one that an operator's settings let it have,
+and never one that another account is bound to.
 """
 
 from msgspec import structs

@@ -1,7 +1,6 @@
-"""Replace the credentials of a principal: every earlier secret is out at once, with the tokens it was used for.
+"""Replace the credentials of a principal: every earlier secret is out at once, with the tokens it gave.
 
-Must not break: only `root` may do this, whatever privileges others have: it makes whoever does it able to act
-as the principal.
+Whoever does this can act as the principal afterwards, so privileges are not enough for it (`rbac/rules.py`).
 """
 
 from msgspec import structs
@@ -15,14 +14,13 @@ from cynosure.auth.credentials import (
     new_client_secret,
     with_secret,
 )
-from cynosure.auth.entities import PRINCIPAL, ROOT, PrincipalEntity
+from cynosure.auth.entities import PRINCIPAL, PrincipalEntity
 from cynosure.auth.identities import Identities
 from cynosure.auth.names import check_client_id, check_client_secret
 from cynosure.auth.operations.create_principal import require_free_client
-from cynosure.auth.principals import client_key, find_principal_in, principal_key, require_principal
+from cynosure.auth.principals import client_key, principal_key, require_principal
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.targets import PrincipalTarget
-from cynosure.common.errors import Forbidden
 from cynosure.common.secrets import Secret
 from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.objects import ObjRef
@@ -43,7 +41,6 @@ async def reset_credentials(
     fresh_id = new_client_id(identities)
 
     async def prepare(view: View) -> Prepared[PrincipalEntity]:
-        await _require_root(identities, caller, view)
         ref, before = await require_principal(view, name)
         entity = structs.replace(
             with_secret(identities, before, secret, keep_previous=False),
@@ -67,19 +64,3 @@ async def reset_credentials(
 
     reset = await identities.commit(caller, ops.RESET_CREDENTIALS, (PrincipalTarget(name),), prepare)
     return PrincipalWithCredentials(reset, Credentials(reset.client_id, secret))
-
-
-async def _require_root(identities: Identities, caller: Caller, view: View) -> None:
-    if caller.is_operator:
-        return
-    if not identities.settings.credential_reset:
-        raise Forbidden(
-            "Credentials cannot be reset here",
-            fix="Rotate them instead, or set auth.credential_reset.",
-            principal=caller.principal,
-        )
-    own = None if caller.identity is None else await find_principal_in(view, caller.identity.principal_id)
-    if own is None or own.name != ROOT:
-        raise Forbidden(
-            "Only root may reset credentials", fix="Rotate them instead.", principal=caller.principal
-        )

@@ -11,7 +11,7 @@ Must not break: enforcement and explanation are this one code; an explanation on
 Whatever is not found to be granted is refused.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from types import AsyncGeneratorType
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ from cynosure.persistence.commit import View
 from cynosure.persistence.lifecycle import Persistence
 from cynosure.persistence.spi import CatalogId, ObjId, RefKey
 
-Needs = tuple[tuple[Privilege, PrivilegeSet], ...]
+Needs = Sequence[tuple[Privilege, PrivilegeSet]]
 _DEFAULTS = AuthSettings()
 
 
@@ -160,6 +160,8 @@ class InternalAuthorizer:
 def _pair(operation: Operation, targets: tuple[Target, ...]) -> tuple[Needs, ...]:
     """The needs of each target. Targets that the operation does not have are a defect, and never allowed."""
     kinds, needs = operation.kinds, operation.met_by
+    if len(targets) == 1 == len(kinds) and targets[0].kind == kinds[0]:
+        return needs
     if len(targets) != len(kinds):
         if len(kinds) != 1 or not targets:
             raise ValueError(f"{operation.name} has {len(kinds)} targets, not {len(targets)}")
@@ -176,7 +178,7 @@ def _ruled(ruling: Ruling, guards: dict[RefKey, ObjId] | None = None) -> Decisio
 
 def _still(needs: Needs, held: PrivilegeSet) -> Needs:
     """Those of the needs that nothing held meets."""
-    return tuple([need for need in needs if not held & need[1]])
+    return [need for need in needs if not held & need[1]]
 
 
 async def _end(steps: AsyncIterator[ObjId]) -> None:

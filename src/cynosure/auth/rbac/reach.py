@@ -122,20 +122,21 @@ class Reaches:
 
     def __init__(self, persistence: Persistence) -> None:
         self._persistence = persistence
-        self._known: dict[tuple[RefKey, Roles], Reach] = {}
+        self._known: dict[tuple[RealmId, CatalogId, Roles], Reach] = {}
 
     async def load(self, realm: RealmId, catalog: CatalogId, principal_roles: Roles) -> Reach:
         """What these principal roles have in the catalog now; `NotFound` when the realm has none such."""
+        wanted = (realm, catalog, principal_roles)
+        reach = self._known.get(wanted)
+        if reach is not None and (await self._persistence.heads.load(reach.key)).head == reach.head:
+            return reach
         key = catalog_reference(realm, catalog, "grants")
         base = await self._persistence.read(key)
-        wanted = (key, principal_roles)
-        reach = self._known.get(wanted)
-        if reach is None or reach.head != base.ref.head:
-            reach = await load_reach(key, base.state, principal_roles)
-            self._known.pop(wanted, None)
-            while len(self._known) >= _MOST_REACHES:
-                del self._known[next(iter(self._known))]
-            self._known[wanted] = reach
+        reach = await load_reach(key, base.state, principal_roles)
+        self._known.pop(wanted, None)
+        while len(self._known) >= _MOST_REACHES:
+            del self._known[next(iter(self._known))]
+        self._known[wanted] = reach
         return reach
 
 

@@ -20,11 +20,10 @@ from cynosure.catalog.operations.commit_table import (
     remove_outdated,
 )
 from cynosure.catalog.resolve import find_table_ref, require_open
-from cynosure.catalog.seeing import Guards
+from cynosure.catalog.guards import Guards, join_guards
 from cynosure.common.errors import BadInput
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.view import Overlay
-from cynosure.persistence.spi import ObjId, RefKey
 from cynosure.persistence.store import NewObject
 
 MAX_CHANGES = 1_000
@@ -50,15 +49,15 @@ async def commit_transaction(catalog: OpenCatalog, caller: Caller, changes: Sequ
             results: list[Changed] = []
             objects: list[NewObject] = []
             feed: list[Change] = []
-            guards: dict[RefKey, ObjId] = {}
+            guards: list[Guards] = []
             for change in changes:
-                guards.update(await _authorize(catalog, caller, overlay, change))
+                guards.append(await _authorize(catalog, caller, overlay, change))
                 prepared = await prepare_change(catalog, export, overlay, change)
                 overlay.add(prepared.changes, prepared.objects)
                 results.append(prepared.result)
                 objects += prepared.objects
                 feed += prepared.feed
-            return Prepared(results, overlay.changes, objects, feed, guards)
+            return Prepared(results, overlay.changes, objects, feed, join_guards(*guards) if guards else {})
 
         committed = await commit_as(catalog.committer, caller, ops.COMMIT_TRANSACTION.name, prepare)
         export.keep(*(changed.table.state.metadata_location for changed in committed.result))

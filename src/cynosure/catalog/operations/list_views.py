@@ -1,6 +1,7 @@
 """List the views of a namespace."""
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.listing import Listing, Paging, list_encoded
 from cynosure.catalog.names import Namespace, views_prefix
 from cynosure.catalog.opened import OpenCatalog
@@ -8,4 +9,5 @@ from cynosure.catalog.opened import OpenCatalog
 
 async def list_views(catalog: OpenCatalog, caller: Caller, namespace: Namespace, paging: Paging) -> bytes:
     """JSON of the names in their order; `NoSuchNamespace` when there is none."""
-    return await list_encoded(catalog, Listing(namespace, views_prefix(namespace)), paging)
+    listing = Listing(ops.LIST_VIEWS, namespace, views_prefix(namespace))
+    return await list_encoded(catalog, caller, listing, paging)

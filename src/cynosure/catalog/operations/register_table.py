@@ -15,7 +15,7 @@ from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.create_table import prepared_creation
 from cynosure.catalog.properties import check_ours
 from cynosure.catalog.resolve import find_table_ref, require_free_name, require_namespace, require_open
-from cynosure.catalog.seeing import Guards
+from cynosure.catalog.guards import Guards
 from cynosure.iceberg.metadata import TableMetadata
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail

@@ -17,7 +17,7 @@ from cynosure.catalog.reports import (
     reports_prefix,
 )
 from cynosure.catalog.resolve import require_table_ref
-from cynosure.catalog.seeing import Guards
+from cynosure.catalog.guards import Guards
 from cynosure.common.errors import BadInput
 from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.objects import ObjRef

@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, structs
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.entities import CATALOG, CatalogEntity
 from cynosure.catalog.errors import NoSuchCatalog
-from cynosure.catalog.listed import check_locations, load_listed, location_keys, outermost, require_unclaimed
-from cynosure.catalog.properties import check_properties
+from cynosure.catalog.listed import check_locations, location_keys, outermost, require_unclaimed
+from cynosure.catalog.properties import check_no_secrets, check_properties, check_reserved
 from cynosure.common.errors import Conflict
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
@@ -40,11 +41,20 @@ class CatalogUpdate(Struct, frozen=True, kw_only=True):
 
 
 async def update_catalog(
-    directory: Directory, caller: Caller, name: str, wanted: CatalogUpdate
+    directory: Directory,
+    caller: Caller,
+    name: str,
+    change: CatalogUpdate | Callable[[CatalogEntity], CatalogUpdate],
 ) -> CatalogEntity:
-    """Change it. `NoSuchCatalog` when there is none, `LocationRefused` for locations of another catalog."""
+    """Change it. `NoSuchCatalog` when there is none, `LocationRefused` for locations of another catalog.
+
+    `change` may be worked out from the very version that is changed.
+    """
 
     def apply(entity: CatalogEntity) -> CatalogEntity:
+        wanted = change(entity) if callable(change) else change
+        check_reserved((*wanted.set_properties, *wanted.remove_properties))
+        check_no_secrets(wanted.set_properties)
         if wanted.version is not None and wanted.version != entity.version:
             raise Conflict(
                 "The catalog has been changed meanwhile",
@@ -61,7 +71,7 @@ async def update_catalog(
             ),
         )
 
-    return await _change(directory, caller, name, apply, operation="update-catalog")
+    return await _change(directory, caller, name, apply, operation=ops.UPDATE_CATALOG.name)
 
 
 async def touch_catalog(directory: Directory, caller: Caller, name: str, catalog: CatalogId) -> None:
@@ -87,7 +97,7 @@ async def _change(
     key = encode_key(name)
 
     async def prepare(view: View) -> Prepared[CatalogEntity]:
-        listed = await load_listed(view, name)
+        listed, guards = await directory.authorize_on(view, caller, ops.UPDATE_CATALOG, name)
         entity = structs.replace(
             apply(listed.entity),
             version=listed.entity.version + 1,
@@ -109,7 +119,7 @@ async def _change(
         value = ObjRef(new.id, CATALOG.name).pack()
         claims: dict[bytes, bytes | None] = dict.fromkeys(before - after)
         claims.update(dict.fromkeys(after - before, entity.id.encode()))
-        change = Change(
+        told = Change(
             kind="catalog-updated",
             index="names",
             key=key,
@@ -117,6 +127,6 @@ async def _change(
             after=value,
             detail=raw_detail({"id": entity.id, "name": name}),
         )
-        return Prepared(entity, {"names": {key: value}, "locations": claims}, [new], [change])
+        return Prepared(entity, {"names": {key: value}, "locations": claims}, [new], [told], guards)
 
-    return await directory.commit(caller, operation, prepare)
+    return await directory.commit_authorizing(caller, operation, prepare)

@@ -41,6 +41,9 @@ class Chain:
             looked_at = len(back)
             back += record.parents
             met = self._meeting(newest, back, looked_at)
+            if met is not None:
+                # Nothing is awaited between finding the place and using it: others extend the same chain.
+                break
             older = await self._store.find(COMMIT, record.parents[-1])
             if older is None:
                 break

@@ -5,6 +5,6 @@
 - `accounts.py`  its accounts, bound to principals
 - `groups.py`    its groups, as principal roles
 
-A maintainer must not break: an account is bound by issuer *and* subject. A name that an issuer gives to somebody
-else never leads to the principal of the one who had it before.
+A maintainer must not break: an account is bound by issuer *and* subject. A name that an issuer gives to
+somebody else never leads to the principal of the one who had it before.
 """

@@ -1,7 +1,7 @@
 """The keys that another issuer publishes, fetched when needed and kept while it cannot be reached.
 
-Must not break: however many tokens name keys that do not exist, the issuer is asked at most every few seconds;
-and its discovery document is believed only if it names exactly the issuer that the settings name.
+Must not break: however many tokens name keys that do not exist, the issuer is asked at most every few
+seconds; and its discovery document is believed only if it names exactly the issuer that the settings name.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class IssuerKeys:
         self._fetching: asyncio.Task[None] | None = None
 
     async def find(self, kid: str | None, algorithm: str) -> PublicKey | None:
-        """The key of this id, for this algorithm; without an id the only one that fits. `None`: there is none.
+        """The key of this id, for this algorithm; without an id the only one that fits. `None`: no such key.
 
         `Unavailable` when there are no keys to look in.
         """

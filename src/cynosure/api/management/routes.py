@@ -1,0 +1,25 @@
+"""All routes of the management API."""
+
+from cynosure.api.management.catalog_roles import catalog_role_routes
+from cynosure.api.management.catalogs import catalog_routes
+from cynosure.api.management.explaining import explain_routes
+from cynosure.api.management.grants import grant_routes
+from cynosure.api.management.own import own_routes
+from cynosure.api.management.principal_roles import principal_role_routes
+from cynosure.api.management.principals import principal_routes
+from cynosure.api.router import Route
+from cynosure.auth.identities import Identities
+from cynosure.catalog.directory import Directory
+
+
+def management_routes(directory: Directory, identities: Identities) -> list[Route]:
+    """The routes that manage the catalogs of a directory, and who may do what in them."""
+    return [
+        *catalog_routes(directory),
+        *principal_routes(identities),
+        *principal_role_routes(identities),
+        *catalog_role_routes(directory),
+        *grant_routes(directory),
+        *explain_routes(directory, identities),
+        *own_routes(identities),
+    ]

@@ -1,0 +1,86 @@
+"""What a caller sees of a list that it may not list: where `auth.filter_lists` says so, only that.
+
+A namespace is shown when the caller may list it, or anything that is in it: one must be able to go to what one
+may see. Where a whole kind may be listed (`TABLE_LIST` on the catalog), every namespace leads to some.
+
+Costs what the caller's roles have grants, for every page; nothing else grows with the estate.
+
+Must not break: what is shown is decided on the state that is listed, and by rights as they are now.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from cynosure.auth.caller import Caller
+from cynosure.auth.ports import Authorizer
+from cynosure.auth.rbac.privileges import Privilege
+from cynosure.auth.rbac.visible import find_visible, has_catalog_role
+from cynosure.catalog.names import Namespace, is_namespace_key, namespace_key, path_of
+from cynosure.persistence.commit import View
+from cynosure.persistence.index import encode_id_key
+from cynosure.persistence.spi import CatalogId, ObjId
+
+_KINDS: Final = (
+    Privilege.NAMESPACE_LIST,
+    Privilege.TABLE_LIST,
+    Privilege.VIEW_LIST,
+    Privilege.POLICY_LIST,
+)
+"""All that makes something visible."""
+
+
+class Sight:
+    """What of one catalog a caller sees, in one state."""
+
+    __slots__ = ("_authorizer", "_caller", "_catalog", "_view")
+
+    def __init__(self, authorizer: Authorizer, caller: Caller, catalog: CatalogId, view: View) -> None:
+        self._authorizer = authorizer
+        self._caller = caller
+        self._catalog = catalog
+        self._view = view
+
+    async def find_names(self, prefix: bytes, privilege: Privilege) -> list[bytes]:
+        """Keys of tables or views with `prefix` on which `privilege` is granted, in order."""
+        visible = await find_visible(self._authorizer, self._caller, self._catalog, privilege)
+        if visible is None:
+            return []
+        return sorted(key for key in await self._keys_of(visible.ids) if key.startswith(prefix))
+
+    async def find_children(self, parent: Namespace) -> list[bytes] | None:
+        """Keys of the namespaces right below `parent` that are seen, in order; `None`: all of them."""
+        paths = await self._load_paths()
+        if paths is None or any(parent[: len(path)] == path for path in paths):
+            return None
+        depth = len(parent)
+        return sorted({namespace_key(path[: depth + 1]) for path in paths if path[:depth] == parent})
+
+    async def leads_somewhere(self, namespace: Namespace) -> bool:
+        """Whether anything at, in or around a namespace is seen, so that it is no secret."""
+        if not namespace:
+            return await has_catalog_role(self._authorizer, self._caller, self._catalog)
+        paths = await self._load_paths()
+        if paths is None:
+            return True
+        return any(
+            path[: len(namespace)] == namespace or namespace[: len(path)] == path for path in paths
+        )
+
+    async def _load_paths(self) -> set[Namespace] | None:
+        """Namespaces in which something is seen, or that are; `None` when that may be any."""
+        ids: set[ObjId] = set()
+        for privilege in _KINDS:
+            visible = await find_visible(self._authorizer, self._caller, self._catalog, privilege)
+            if visible is None:
+                return set()
+            if visible.is_everything:
+                return None
+            ids |= visible.ids
+        return {
+            path_of(key) if is_namespace_key(key) else path_of(key)[:-1] for key in await self._keys_of(ids)
+        }
+
+    async def _keys_of(self, ids: Iterable[ObjId]) -> list[bytes]:
+        """Keys in `names`. What was dropped has none."""
+        found = [await self._view.find("ids", encode_id_key(each)) for each in sorted(ids)]
+        return [key for key in found if key is not None]

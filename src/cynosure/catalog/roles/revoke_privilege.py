@@ -1,0 +1,52 @@
+"""Take a privilege on something in a catalog from a catalog role.
+
+Must not break: somebody can always manage a catalog, so `catalog_admin` keeps the right to manage access.
+"""
+
+from cynosure.auth.caller import Caller
+from cynosure.auth.entities import CATALOG_ADMIN
+from cynosure.auth.errors import BuiltIn
+from cynosure.auth.rbac.grants import GRANTS, change_grant, securable_key
+from cynosure.auth.rbac.operations import OPERATIONS
+from cynosure.auth.rbac.privileges import Privilege
+from cynosure.auth.targets import CatalogRoleTarget
+from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.roles.changing import commit_role, role_change
+from cynosure.catalog.roles.lookup import FoundRole
+from cynosure.catalog.roles.securables import Grant, check_grantable, load_securable_id, target_of
+from cynosure.persistence.commit import Base, Prepared, View
+
+
+async def revoke_privilege(catalog: OpenCatalog, caller: Caller, role: str, grant: Grant) -> None:
+    """Revoke it; nothing changes when it is so already."""
+    check_grantable(grant)
+    is_management = grant.kind == "catalog" and grant.privilege is Privilege.CATALOG_MANAGE_ACCESS
+    if role == CATALOG_ADMIN and is_management:
+        raise BuiltIn(
+            "Nobody could manage the catalog any more",
+            field="privilege",
+            fix=f"Leave {grant.privilege.name} to {CATALOG_ADMIN}; take the role from who should not have it.",
+            name=role,
+        )
+    target = target_of(catalog, grant)
+
+    async def prepare(view: View, found: FoundRole, main: Base) -> Prepared[None]:
+        securable = await load_securable_id(main.state, target)
+        role_id = found.entity.id
+        changes = await change_grant(view, role_id, securable, remove=grant.privilege.bit)
+        told = role_change(
+            "catalog-role-revoked",
+            found,
+            GRANTS,
+            securable_key(securable, role_id),
+            privilege=grant.privilege.name,
+            on_kind=grant.kind,
+            on=grant.on or catalog.entity.name,
+        )
+        guards = {} if grant.kind == "catalog" else {main.ref.key: main.ref.head}
+        return Prepared(None, changes, feed=[told] if changes else [], guards=guards)
+
+    targets = (target, CatalogRoleTarget(catalog.entity.id, role))
+    await commit_role(
+        catalog, caller, OPERATIONS[f"revoke-on-{grant.kind}"], role, prepare, targets=targets
+    )

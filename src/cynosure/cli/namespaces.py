@@ -1,0 +1,128 @@
+"""`cynosure namespaces …`: the namespaces of a catalog."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cynosure.cli.names import (
+    Properties,
+    RemoveProperties,
+    Separator,
+    SetProperties,
+    parse_properties,
+    split_name,
+)
+from cynosure.cli.output import print_fields, print_json, print_table
+from cynosure.cli.remote import Remote, connected
+from cynosure.cli.roles_output import print_done
+
+if TYPE_CHECKING:
+    from cynosure.cli.transport import Server
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="The namespaces of a catalog.",
+    epilog="A NAMESPACE has dots between its levels; `--separator` is for names that hold dots.",
+)
+
+OfCatalog = Annotated[str, typer.Option("--catalog", metavar="NAME", help="The catalog.")]
+Name = Annotated[str, typer.Argument(metavar="NAMESPACE", help="With dots between levels.")]
+
+
+@app.command()
+@connected
+def create(
+    to: Remote,
+    namespace: Name,
+    catalog: OfCatalog,
+    properties: Properties = None,
+    location: Annotated[
+        str | None, typer.Option("--location", metavar="LOCATION", help="Where its new tables go.")
+    ] = None,
+    separator: Separator = ".",
+) -> None:
+    """Create a namespace; the one it is in must exist.
+
+    Example: `cynosure namespaces create eu.orders --catalog sales`
+    """
+    levels = split_name(namespace, separator)
+    given = {**parse_properties(properties), **({"location": location} if location else {})}
+    made = to.run(lambda server: server.catalog(catalog).create_namespace(levels, given))
+    print_done(f"Namespace {namespace} of {catalog} is ready.", made, to.as_json)
+
+
+@app.command("list")
+@connected
+def list_all(
+    to: Remote,
+    catalog: OfCatalog,
+    parent: Annotated[
+        str | None, typer.Option("--parent", metavar="NAMESPACE", help="List what is directly in it.")
+    ] = None,
+    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="All levels.")] = False,
+    separator: Separator = ".",
+) -> None:
+    """List the namespaces of a catalog; without `--parent` or `--recursive`, the first level."""
+    above = split_name(parent, separator) if parent else ()
+
+    async def work(server: "Server") -> list[tuple[str, ...]]:
+        api = server.catalog(catalog)
+        return await (api.walk_namespaces(above) if recursive else api.list_namespaces(above))
+
+    found = to.run(work)
+    if to.as_json:
+        print_json(found)
+    else:
+        print_table(("NAMESPACE",), [(separator.join(each),) for each in found])
+
+
+@app.command()
+@connected
+def get(to: Remote, namespace: Name, catalog: OfCatalog, separator: Separator = ".") -> None:
+    """Show one namespace."""
+    levels = split_name(namespace, separator)
+    found = to.run(lambda server: server.catalog(catalog).load_namespace(levels))
+    if to.as_json:
+        print_json(found)
+        return
+    print_fields(
+        {
+            "namespace": separator.join(found.namespace),
+            "catalog": catalog,
+            **{f"  {key}": value for key, value in found.properties.items()},
+        }
+    )
+
+
+@app.command()
+@connected
+def update(
+    to: Remote,
+    namespace: Name,
+    catalog: OfCatalog,
+    properties: SetProperties = None,
+    remove_property: RemoveProperties = None,
+    separator: Separator = ".",
+) -> None:
+    """Change properties of a namespace; what is not named stays."""
+    levels = split_name(namespace, separator)
+    updates = parse_properties(properties)
+    removals = tuple(remove_property or ())
+    to.run(
+        lambda server: server.catalog(catalog).update_namespace(levels, updates=updates, removals=removals)
+    )
+    print_done(
+        f"Namespace {namespace} of {catalog} is changed.",
+        {"namespace": levels, "updated": updates, "removed": removals},
+        to.as_json,
+    )
+
+
+@app.command()
+@connected
+def delete(to: Remote, namespace: Name, catalog: OfCatalog, separator: Separator = ".") -> None:
+    """Drop an empty namespace. `cynosure tables restore` brings it back for a while."""
+    levels = split_name(namespace, separator)
+    to.run(lambda server: server.catalog(catalog).drop_namespace(levels))
+    print_done(f"Namespace {namespace} of {catalog} is gone.", {"deleted": levels}, to.as_json)

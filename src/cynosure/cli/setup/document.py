@@ -1,0 +1,244 @@
+"""What a setup file may say.
+
+A maintainer must not break: what is not understood is refused before anything is done; a file that is only
+partly applied is worse than one that is not.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, field
+
+from cynosure.cli.names import split_name
+from cynosure.client.catalog import Namespace
+from cynosure.client.management_types import Grant, Kind, make_grant
+from cynosure.common.errors import BadInput
+
+Levels = str | list[str]
+"""A namespace: `a.b`, or its levels one by one where one of them holds a dot."""
+Properties = dict[str, str]
+
+
+class _Part(Struct, frozen=True, forbid_unknown_fields=True):
+    """Strict: a misspelt key is an error, not a silent nothing."""
+
+
+class PrincipalPart(_Part, frozen=True):
+    """A principal."""
+
+    type: str = "service"
+    """Read for files of others, not used."""
+    properties: Properties = field(default_factory=dict)
+    roles: list[str] = field(default_factory=list)
+    """Principal roles it gets."""
+
+
+class PrincipalRolePart(_Part, frozen=True):
+    """A principal role with more than a name."""
+
+    name: str
+    properties: Properties = field(default_factory=dict)
+    federated: bool = False
+
+
+class NamespacePart(_Part, frozen=True):
+    """A namespace with more than a name."""
+
+    name: Levels
+    properties: Properties = field(default_factory=dict)
+    location: str | None = None
+
+
+class NamespaceGrants(_Part, frozen=True):
+    """Privileges on one namespace."""
+
+    namespace: Levels
+    privileges: list[str]
+
+
+class LeafGrants(_Part, frozen=True):
+    """Privileges on one table, view or policy."""
+
+    namespace: Levels
+    name: str
+    privileges: list[str]
+
+
+class Privileges(_Part, frozen=True):
+    """What is granted to a catalog role."""
+
+    catalog: list[str] = field(default_factory=list)
+    namespace: dict[str, list[str]] | list[NamespaceGrants] = field(default_factory=list)
+    table: list[LeafGrants] = field(default_factory=list)
+    view: list[LeafGrants] = field(default_factory=list)
+    policy: list[LeafGrants] = field(default_factory=list)
+
+    def grants(self) -> list[Grant]:
+        """One by one."""
+        found = [make_grant("catalog", privilege) for privilege in self.catalog]
+        by_namespace = self.namespace
+        if isinstance(by_namespace, dict):
+            by_namespace = [NamespaceGrants(name, given) for name, given in by_namespace.items()]
+        for part in by_namespace:
+            levels = levels_of(part.namespace)
+            found += [make_grant("namespace", privilege, levels) for privilege in part.privileges]
+        leaves: list[tuple[Kind, list[LeafGrants]]] = [
+            ("table", self.table),
+            ("view", self.view),
+            ("policy", self.policy),
+        ]
+        for kind, parts in leaves:
+            for leaf in parts:
+                levels = levels_of(leaf.namespace)
+                found += [make_grant(kind, privilege, levels, leaf.name) for privilege in leaf.privileges]
+        return found
+
+
+class CatalogRolePart(_Part, frozen=True):
+    """A catalog role."""
+
+    properties: Properties = field(default_factory=dict)
+    assign_to: list[str] = field(default_factory=list)
+    """Principal roles that get it."""
+    privileges: Privileges = Privileges()
+
+
+class CatalogPart(_Part, frozen=True, kw_only=True):
+    """A catalog with what is in it."""
+
+    name: str
+    type: str = "internal"
+    storage_type: str | None = None
+    """Left out, the location says it."""
+    default_base_location: str | None = None
+    """Left out, on the server's own machine: below its data directory."""
+    allowed_locations: list[str] = field(default_factory=list)
+    properties: Properties = field(default_factory=dict)
+    storage_name: str | None = None
+    region: str | None = None
+    endpoint: str | None = None
+    endpoint_internal: str | None = None
+    sts_endpoint: str | None = None
+    sts_unavailable: bool | None = None
+    kms_unavailable: bool | None = None
+    path_style_access: bool | None = None
+    role_arn: str | None = None
+    external_id: str | None = None
+    user_arn: str | None = None
+    current_kms_key: str | None = None
+    allowed_kms_keys: list[str] | None = None
+    access_key_id: str | None = None
+    secret_access_key_env: str | None = None
+    """Variable that holds the secret of the access key, which itself has no place in such a file."""
+    secret_access_key_file: str | None = None
+    roles: dict[str, CatalogRolePart] = field(default_factory=dict)
+    namespaces: list[str | list[str] | NamespacePart] = field(default_factory=list)
+
+    def storage_options(self) -> dict[str, Any]:
+        """What is said about its storage, as the management API names it, without secrets."""
+        given = {name: getattr(self, name) for name in _STORAGE_FIELDS}
+        return {_camel(name): value for name, value in given.items() if value is not None}
+
+    def namespace_parts(self) -> dict[Namespace, Properties]:
+        """Every namespace that must exist, each after the one it is in."""
+        found: dict[Namespace, Properties] = {}
+        for each in self.namespaces:
+            part = each if isinstance(each, NamespacePart) else NamespacePart(each)
+            levels = levels_of(part.name)
+            location = {"location": part.location} if part.location else {}
+            found[levels] = {**part.properties, **location}
+        above = {levels[:depth] for levels in found for depth in range(1, len(levels))}
+        return {levels: found.get(levels, {}) for levels in sorted(above | set(found))}
+
+
+class Document(_Part, frozen=True):
+    """The whole file."""
+
+    principals: dict[str, PrincipalPart] = field(default_factory=dict)
+    principal_roles: list[str | PrincipalRolePart] = field(default_factory=list)
+    catalogs: list[CatalogPart] = field(default_factory=list)
+
+    def role_parts(self) -> dict[str, PrincipalRolePart]:
+        """The principal roles by name."""
+        parts = [PrincipalRolePart(each) if isinstance(each, str) else each for each in self.principal_roles]
+        return {each.name: each for each in parts}
+
+
+_STORAGE_FIELDS: Final = (
+    "storage_name",
+    "region",
+    "endpoint",
+    "endpoint_internal",
+    "sts_endpoint",
+    "sts_unavailable",
+    "kms_unavailable",
+    "path_style_access",
+    "role_arn",
+    "external_id",
+    "user_arn",
+    "current_kms_key",
+    "allowed_kms_keys",
+    "access_key_id",
+)
+
+
+def load_document(path: Path) -> Document:
+    """Read a setup file; `BadInput` names the place that is wrong."""
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = yaml.safe_load(text)
+    except OSError as error:
+        raise BadInput(
+            "The file cannot be read",
+            field="FILE",
+            fix="Name a file that exists and is yours to read.",
+            path=str(path),
+            reason=error.strerror or str(error),
+        ) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadInput(
+            "The file is not YAML",
+            field="FILE",
+            fix="Correct what the reason names.",
+            path=str(path),
+            reason=" ".join(str(error).split()),
+        ) from error
+    try:
+        return _check(msgspec.convert(found or {}, type=Document))
+    except msgspec.ValidationError as error:
+        raise BadInput(
+            "The file says something that is not understood, so nothing was done",
+            field="FILE",
+            fix="Correct it; cynosure setup export shows the form, docs/operations/cli.md explains it.",
+            path=str(path),
+            reason=str(error),
+        ) from error
+
+
+def levels_of(name: Levels) -> Namespace:
+    """The levels of a namespace."""
+    return split_name(name) if isinstance(name, str) else tuple(name)
+
+
+def _check(document: Document) -> Document:
+    names = [each.name for each in document.catalogs]
+    if len(set(names)) != len(names):
+        raise msgspec.ValidationError("Two catalogs have one name - at `$.catalogs`")
+    for at, catalog in enumerate(document.catalogs):
+        if catalog.type.lower() != "internal":
+            raise msgspec.ValidationError(
+                f"This version has internal catalogs only - at `$.catalogs[{at}].type`"
+            )
+        if any(not all(levels) for levels in catalog.namespace_parts()):
+            raise msgspec.ValidationError(
+                f"A level of a namespace is empty - at `$.catalogs[{at}].namespaces`"
+            )
+    return document
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

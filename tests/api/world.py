@@ -1,0 +1,150 @@
+"""The whole API in one process as a server has it: realms with roots, real tokens, a store in memory."""
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from cynosure.api.app import Service, make_service
+from cynosure.api.cynosure.routes import cynosure_routes
+from cynosure.api.iceberg.routes import iceberg_routes
+from cynosure.api.management.routes import management_routes
+from cynosure.api.oauth import TOKENS_PATH, oauth_routes
+from cynosure.api.token_gate import TokenGate
+from cynosure.auth.audit.opened import open_audit
+from cynosure.auth.bootstrap import bootstrap_realm
+from cynosure.auth.identities import Identities
+from cynosure.auth.rbac.authorizer import InternalAuthorizer
+from cynosure.auth.secret_hash import SecretHasher
+from cynosure.auth.settings import AuthSettings
+from cynosure.auth.standing import Standings
+from cynosure.auth.tokens.authenticator import TokenAuthenticator
+from cynosure.auth.tokens.failures import Failures
+from cynosure.auth.tokens.issue import TokenIssuer
+from cynosure.auth.tokens.key_store import KeyStore
+from cynosure.catalog.background import Background
+from cynosure.catalog.directory import Directory
+from cynosure.catalog.managed.recent import RecentTables
+from cynosure.catalog.opened import Shared
+from cynosure.catalog.settings import CatalogSettings
+from cynosure.catalog.single_flight import SingleFlight
+from cynosure.common.key_file import open_keyring
+from cynosure.common.keyring import KeyringSettings
+from cynosure.persistence.lifecycle import open_persistence
+from cynosure.persistence.references import DEFAULT_REALM
+from cynosure.persistence.settings import PersistenceSettings
+from cynosure.storage.location import Location
+from cynosure.storage.open_fileio import FileIOs
+from cynosure.storage.settings import StorageSettings
+from cynosure.testing.admin import MANAGEMENT, Admin
+from cynosure.testing.login import Credential
+
+BASE = "http://test"
+
+
+class World:
+    """A service, and clients of it."""
+
+    def __init__(self, service: Service, identities: Identities, folder: Path, root: Credential) -> None:
+        self.service = service
+        self.identities = identities
+        self.folder = folder
+        self.root = root
+        self._transport = httpx.ASGITransport(app=service.app)  # type: ignore[arg-type]
+
+    def client(self, token: str | None = None) -> httpx.AsyncClient:
+        """A client with this token, or a stranger; its paths are those of the management API."""
+        headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        return httpx.AsyncClient(transport=self._transport, base_url=BASE + MANAGEMENT, headers=headers)
+
+    async def fetch_token(self, who: Credential, scope: str = "PRINCIPAL_ROLE:ALL") -> str:
+        form = {
+            "grant_type": "client_credentials",
+            "client_id": who.client_id,
+            "client_secret": who.secret,
+            "scope": scope,
+        }
+        async with httpx.AsyncClient(transport=self._transport, base_url=BASE) as client:
+            answer = await client.post(TOKENS_PATH, data=form)
+        assert answer.status_code == 200, answer.text
+        token: str = answer.json()["access_token"]
+        return token
+
+    async def login(self, who: Credential) -> httpx.AsyncClient:
+        return self.client(await self.fetch_token(who))
+
+    def admin(self, client: httpx.AsyncClient) -> Admin:
+        """An administrator who speaks through a client of this world."""
+        bare = httpx.AsyncClient(transport=self._transport, base_url=BASE, headers=client.headers)
+        return Admin(bare)
+
+    def catalog(self, name: str, **more: Any) -> dict[str, Any]:
+        """A catalog of local files, as createCatalog takes it."""
+        location = f"file://{self.folder / name}"
+        return {
+            "catalog": {
+                "type": "INTERNAL",
+                "name": name,
+                "properties": {"default-base-location": location},
+                "storageConfigInfo": {"storageType": "FILE", "allowedLocations": [location]},
+                **more,
+            }
+        }
+
+
+@asynccontextmanager
+async def open_world(folder: Path, settings: AuthSettings = AuthSettings()) -> AsyncIterator[World]:  # noqa: B008
+    """A world with the default realm, whose root is known."""
+    keyring = cache(lambda: open_keyring(KeyringSettings(), folder))
+    catalog_settings = CatalogSettings()
+    background = Background()
+    async with open_persistence("memory:", PersistenceSettings(), initialise=True) as persistence:
+        standings = Standings(persistence)
+        authorizer = InternalAuthorizer(persistence, standings, settings)
+        hasher = SecretHasher(keyring)
+        identities = Identities(persistence, standings, authorizer, settings, hasher)
+        made = await bootstrap_realm(identities, DEFAULT_REALM)
+        assert made is not None
+        shared = Shared(
+            persistence,
+            tables=RecentTables(catalog_settings.answers_bytes),
+            settings=catalog_settings,
+            background=background,
+            authorizer=authorizer,
+            imports=SingleFlight(),
+            access=settings,
+        )
+        files = FileIOs(keyring, StorageSettings(), file_roots=[Location.parse(str(folder))])
+        directory = Directory(shared, files)
+        keys = KeyStore(persistence, keyring, settings.tokens)
+        authenticator = TokenAuthenticator(
+            keys, standings, persistence.clock, issuer=settings.tokens.issuer
+        )
+        failures = Failures(persistence.clock)
+        issuer = TokenIssuer(
+            persistence, keys, standings, authenticator, hasher, settings.tokens, failures
+        )
+        async with open_audit(persistence, authorizer, settings.audit) as audit:
+            service = make_service(
+                [
+                    *oauth_routes(issuer, keys, audit.denials),
+                    *iceberg_routes(directory),
+                    *cynosure_routes(directory),
+                    *management_routes(directory, identities, audit.events),
+                ],
+                title="test",
+                version="1",
+                clock=persistence.clock,
+                rng=random.Random(1),
+                gate=TokenGate(authenticator, audit.denials),
+            )
+            root = Credential(made.client_id, made.client_secret.reveal())
+            try:
+                yield World(service, identities, folder, root)
+            finally:
+                await background.close()
+                files.close()
