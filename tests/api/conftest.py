@@ -8,6 +8,8 @@ import httpx
 import pytest
 
 from cynosure.api.app import RequestLimits, make_service
+from cynosure.api.gate import Gate
+from cynosure.api.operator_gate import OperatorGate
 from cynosure.api.router import Route
 from cynosure.common.clock import SystemClock
 from cynosure.common.telemetry.metrics import start_metrics, stop_metrics
@@ -17,11 +19,21 @@ ClientFor = Callable[..., httpx.AsyncClient]
 
 @pytest.fixture
 def client_for() -> ClientFor:
-    """Makes a client of a service with these routes, inside all middleware."""
+    """Makes a client of a service with these routes, inside all middleware. Left out, the gate is open."""
 
-    def make(*routes: Route, limits: RequestLimits = RequestLimits()) -> httpx.AsyncClient:  # noqa: B008
+    def make(
+        *routes: Route,
+        limits: RequestLimits = RequestLimits(),  # noqa: B008
+        gate: Gate = OperatorGate(),  # noqa: B008
+    ) -> httpx.AsyncClient:
         service = make_service(
-            routes, title="test", version="1", clock=SystemClock(), rng=random.Random(1), limits=limits
+            routes,
+            title="test",
+            version="1",
+            clock=SystemClock(),
+            rng=random.Random(1),
+            limits=limits,
+            gate=gate,
         )
         transport = httpx.ASGITransport(app=service.app)  # type: ignore[arg-type]
         return httpx.AsyncClient(transport=transport, base_url="http://test")

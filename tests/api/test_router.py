@@ -8,10 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from cynosure.api import asgi
+from cynosure.api.asgi import Scope
 from cynosure.api.messages import Request, Response
+from cynosure.api.operator_gate import OperatorGate
 from cynosure.api.percent import decode_segment
 from cynosure.api.router import Route, Router
-from cynosure.common.errors import BadInput
+from cynosure.auth.caller import Caller
+from cynosure.common.errors import BadInput, Forbidden, NotAuthenticated
 
 pytestmark = pytest.mark.anyio
 
@@ -227,7 +231,7 @@ def test_any_bytes_decode_to_text_or_are_refused(raw: bytes) -> None:
 
 
 async def test_many_different_paths_do_not_grow_the_memory_of_matches(client_for) -> None:
-    router = Router([route("GET", "/t/{name}", "get")])
+    router = Router([route("GET", "/t/{name}", "get")], OperatorGate())
 
     for number in range(10_000):
         router._match("GET", b"/t/%d" % number)
@@ -266,7 +270,7 @@ async def test_a_query_that_a_handler_could_change_is_its_own(client_for) -> Non
 
 
 async def test_many_different_queries_and_paths_are_not_all_remembered() -> None:
-    router = Router([Route("GET", "/{name}", echo, operation_id="echo", query=Frozen)])
+    router = Router([Route("GET", "/{name}", echo, operation_id="echo", query=Frozen)], OperatorGate())
 
     async def ignore(message: Any) -> None:
         return None
@@ -278,3 +282,71 @@ async def test_many_different_queries_and_paths_are_not_all_remembered() -> None
     (endpoint, _) = router._match("GET", b"/1")
     assert len(router._recent) <= 4096
     assert len(endpoint._recent_queries or ()) <= 256
+
+
+# --- the gate --------------------------------------------------------------------------------------
+
+
+class Closed:
+    """Lets in who says "open", and writes down who was refused."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str | None, str]] = []
+
+    async def admit(self, scope: Scope) -> Caller:
+        if (b"authorization", b"open") in scope["headers"]:
+            return Caller("ann")
+        raise NotAuthenticated("Say who you are", fix="Send a token.")
+
+    async def refused(self, scope: Scope, caller: Caller | None, error: Exception) -> None:
+        name = caller.principal if caller else None
+        self.told.append((scope[asgi.OPERATION], name, type(error).__name__))
+
+
+async def who(request: Request) -> Response:
+    return Response.json({"principal": request.scope[asgi.CALLER].principal})
+
+
+async def refuse(request: Request) -> Response:
+    raise Forbidden("Not for you", fix="Ask for it.")
+
+
+async def test_a_route_is_closed_unless_it_says_that_it_is_public(client_for) -> None:
+    gate = Closed()
+    client = client_for(
+        Route("GET", "/closed", who, operation_id="closed"),
+        route("GET", "/public", "public", is_public=True),
+        gate=gate,
+    )
+
+    stranger = await client.get("/closed")
+    known = await client.get("/closed", headers={"authorization": "open"})
+    public = await client.get("/public")
+
+    assert (stranger.status_code, known.status_code, public.status_code) == (401, 200, 200)
+    assert known.json() == {"principal": "ann"}
+    assert gate.told == [("closed", None, "NotAuthenticated")]
+
+
+async def test_nothing_of_a_stranger_is_decoded(client_for) -> None:
+    client = client_for(route("POST", "/closed", "closed", request=Body, query=Page), gate=Closed())
+
+    answer = await client.post("/closed?pageSize=five", content=b"{not json", headers={"content-type": "x/y"})
+
+    assert answer.status_code == 401
+
+
+async def test_the_gate_is_told_of_what_a_handler_refuses(client_for) -> None:
+    gate = Closed()
+    client = client_for(Route("GET", "/closed", refuse, operation_id="closed"), gate=gate)
+
+    answer = await client.get("/closed", headers={"authorization": "open"})
+
+    assert answer.status_code == 403
+    assert gate.told == [("closed", "ann", "Forbidden")]
+
+
+def test_routes_without_a_gate_must_be_public() -> None:
+    with pytest.raises(ValueError, match="need a gate"):
+        Router([route("GET", "/closed", "closed")])
+    Router([route("GET", "/public", "public", is_public=True)])

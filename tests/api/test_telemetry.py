@@ -8,6 +8,7 @@ import pytest
 from cynosure.api.messages import Request, Response
 from cynosure.api.metrics import METRICS_ROUTE
 from cynosure.api.middleware.telemetry import IN_FLIGHT, REQUESTS, Telemetry
+from cynosure.api.operator_gate import OperatorGate
 from cynosure.api.router import Route, Router
 from cynosure.common.clock import SystemClock
 from cynosure.common.errors import NotFound
@@ -101,7 +102,7 @@ async def test_what_was_counted_shows_to_other_workers_without_being_asked_for(m
         return Response()
 
     routes = [*ROUTES, Route("GET", "/work", work, operation_id="work")]
-    app = Telemetry(Router(routes), SystemClock(), random.Random(1), publish_every_s=0)
+    app = Telemetry(Router(routes, OperatorGate()), SystemClock(), random.Random(1), publish_every_s=0)
 
     def shown() -> tuple[float, float]:
         counted = REQUESTS.series({"operation": "work", "status": "200"})

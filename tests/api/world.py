@@ -22,10 +22,7 @@ from cynosure.auth.rbac.authorizer import InternalAuthorizer
 from cynosure.auth.secret_hash import SecretHasher
 from cynosure.auth.settings import AuthSettings
 from cynosure.auth.standing import Standings
-from cynosure.auth.tokens.authenticator import TokenAuthenticator
-from cynosure.auth.tokens.failures import Failures
-from cynosure.auth.tokens.issue import TokenIssuer
-from cynosure.auth.tokens.key_store import KeyStore
+from cynosure.auth.tokens.opened import open_tokens
 from cynosure.catalog.background import Background
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.managed.recent import RecentTables
@@ -120,27 +117,22 @@ async def open_world(folder: Path, settings: AuthSettings = AuthSettings()) -> A
         )
         files = FileIOs(keyring, StorageSettings(), file_roots=[Location.parse(str(folder))])
         directory = Directory(shared, files)
-        keys = KeyStore(persistence, keyring, settings.tokens)
-        authenticator = TokenAuthenticator(
-            keys, standings, persistence.clock, issuer=settings.tokens.issuer
-        )
-        failures = Failures(persistence.clock)
-        issuer = TokenIssuer(
-            persistence, keys, standings, authenticator, hasher, settings.tokens, failures
-        )
-        async with open_audit(persistence, authorizer, settings.audit) as audit:
+        async with (
+            open_audit(persistence, authorizer, settings.audit) as audit,
+            open_tokens(identities, keyring) as tokens,
+        ):
             service = make_service(
                 [
-                    *oauth_routes(issuer, keys, audit.denials),
+                    *oauth_routes(tokens.issuer, tokens.keys, audit.denials),
                     *iceberg_routes(directory),
                     *cynosure_routes(directory),
-                    *management_routes(directory, identities, audit.events),
+                    *management_routes(directory, identities),
                 ],
                 title="test",
                 version="1",
                 clock=persistence.clock,
                 rng=random.Random(1),
-                gate=TokenGate(authenticator, audit.denials),
+                gate=TokenGate(tokens.authenticator, audit.denials),
             )
             root = Credential(made.client_id, made.client_secret.reveal())
             try:

@@ -1,30 +1,35 @@
 """Closing a catalog, the first step of dropping it, and opening it again.
 
-Dropping touches two references: the catalog's `main` and the realm's `catalogs`. Only one row is swapped at a
-time, so the order is fixed:
+Dropping touches three references: the catalog's `main` and `grants`, and the realm's `catalogs`. Only one
+row is swapped at a time, so the order is fixed:
 
 1. *look* at the catalog's entry in `catalogs`;
 2. *close* `main`: a commit that finds nothing there and puts `CLOSED`, which every later write asks for;
+   then `grants`, with the same mark;
 3. *unlist*: a commit to `catalogs` that removes the entry if it is still the one looked at;
 4. the references are deleted by the repairer (`persistence.scopes`).
 
 A crash after 2 leaves a closed catalog in the list: drop it again, or open it again. Opening again
 
-1. *looks* at the closing mark in `main`;
+1. *looks* at the closing marks in `main` and `grants`;
 2. *touches* the catalog's entry in `catalogs`, so that a drop on its way fails in its third step;
-3. removes the mark if it is still the one looked at: a drop that began later has put another one.
+3. removes the marks if they are still those looked at: a drop that began later has put another one.
 
 So a catalog that accepts writes is never unlisted.
 
 Must not break: both orders, and that every closing puts a mark of its own.
 """
 
-from cynosure.auth.caller import Caller
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from cynosure.auth.caller import Caller, commit_as
 from cynosure.catalog.errors import CatalogNotEmpty
 from cynosure.catalog.names import CLOSED
 from cynosure.catalog.opened import Shared
+from cynosure.catalog.roles.changing import CLOSED as GRANTS_CLOSED
 from cynosure.common.errors import Conflict
-from cynosure.persistence.commit import Committer, Prepared, Request, View
+from cynosure.persistence.commit import Committer, Prepared, View
 from cynosure.persistence.objects import ObjRef, Stored, struct_type
 from cynosure.persistence.references import catalog_reference
 from cynosure.persistence.spi import CatalogId
@@ -46,39 +51,68 @@ def main_of(shared: Shared, caller: Caller, catalog: CatalogId) -> Committer:
     return shared.persistence.committer(catalog_reference(caller.realm, catalog, "main"))
 
 
+def grants_of(shared: Shared, caller: Caller, catalog: CatalogId) -> Committer:
+    """The committer of a catalog's `grants`."""
+    return shared.persistence.committer(catalog_reference(caller.realm, catalog, "grants"))
+
+
+class Marks(NamedTuple):
+    """The closing marks of a catalog."""
+
+    in_main: bytes | None
+    in_grants: bytes | None
+
+
 async def close(shared: Shared, caller: Caller, catalog: CatalogId, name: str) -> None:
-    """Let nothing be written to an empty catalog any more; `CatalogNotEmpty` when it is not."""
+    """Let nothing be written to an empty catalog any more; `CatalogNotEmpty` when it is not.
+
+    Part of dropping it: who calls has seen that the caller may.
+    """
     persistence = shared.persistence
 
-    async def prepare(view: View) -> Prepared[None]:
+    async def close_main(view: View) -> Prepared[bytes]:
         # Two entries: one may be the mark of an earlier closing. The scan is remembered by the view, so
         # whatever is created meanwhile makes it untrue.
         if any(key != CLOSED for key, _ in await view.scan("names", limit=2)):
             raise CatalogNotEmpty("The catalog is not empty", fix="Drop its namespaces first.", name=name)
         mark = ClosingMark(principal=caller.principal, closed_us=persistence.clock.now_us())
         new = NewObject(CLOSING_MARK, persistence.ids.next(), mark)
-        return Prepared(None, {"names": {CLOSED: ObjRef(new.id, CLOSING_MARK.name).pack()}}, [new])
+        value = ObjRef(new.id, CLOSING_MARK.name).pack()
+        return Prepared(value, {"names": {CLOSED: value}}, [new])
 
-    request = Request(prepare, caller.principal, operation="close-catalog", request_id=caller.request_id)
-    await main_of(shared, caller, catalog).commit(request)
+    mark = (await commit_as(main_of(shared, caller, catalog), caller, "close-catalog", close_main)).result
+
+    async def close_grants(view: View) -> Prepared[None]:
+        return Prepared(None, {"ids": {GRANTS_CLOSED: mark}})
+
+    await commit_as(grants_of(shared, caller, catalog), caller, "close-catalog", close_grants)
 
 
-async def find_mark(shared: Shared, caller: Caller, catalog: CatalogId) -> bytes | None:
+async def find_marks(shared: Shared, caller: Caller, catalog: CatalogId) -> Marks | None:
     """What `reopen` must be given; `None` when the catalog is open."""
-    state = (await main_of(shared, caller, catalog).read()).state
-    return await state.find("names", CLOSED)
+    main = (await main_of(shared, caller, catalog).read()).state
+    grants = (await grants_of(shared, caller, catalog).read()).state
+    marks = Marks(await main.find("names", CLOSED), await grants.find("ids", GRANTS_CLOSED))
+    return None if marks == (None, None) else marks
 
 
-async def reopen(shared: Shared, caller: Caller, catalog: CatalogId, mark: bytes) -> None:
-    """Remove this closing mark; `Conflict` when there is another one."""
+async def reopen(shared: Shared, caller: Caller, catalog: CatalogId, marks: Marks) -> None:
+    """Remove these closing marks; `Conflict` when there are others."""
+    # Order: `main` last, because it is there that a drop begins.
+    for committer, index, key, mark in (
+        (grants_of(shared, caller, catalog), "ids", GRANTS_CLOSED, marks.in_grants),
+        (main_of(shared, caller, catalog), "names", CLOSED, marks.in_main),
+    ):
+        await commit_as(committer, caller, "reopen-catalog", _removing(index, key, mark))
 
+
+def _removing(index: str, key: bytes, mark: bytes | None) -> Callable[[View], Awaitable[Prepared[None]]]:
     async def prepare(view: View) -> Prepared[None]:
-        current = await view.find("names", CLOSED)
+        current = await view.find(index, key)
         if current is None:
             return Prepared(None)
         if current != mark:
             raise Conflict("The catalog is being dropped again", fix="Wait for the other drop to end.")
-        return Prepared(None, {"names": {CLOSED: None}})
+        return Prepared(None, {index: {key: None}})
 
-    request = Request(prepare, caller.principal, operation="reopen-catalog", request_id=caller.request_id)
-    await main_of(shared, caller, catalog).commit(request)
+    return prepare

@@ -26,7 +26,7 @@ from cynosure.catalog.targets import CatalogTarget
 from cynosure.persistence.commit import Committer, Prepared, State, View
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.references import realm_reference
-from cynosure.persistence.spi import ObjId, RealmId
+from cynosure.persistence.spi import ObjId, RealmId, RefKey
 from cynosure.storage.open_fileio import FileIOs
 
 R = TypeVar("R")
@@ -110,6 +110,15 @@ class Directory:
         if listed is None:
             raise NoSuchCatalog(name)
         return listed, guards
+
+    def list_likely(self, realm: RealmId, name: str) -> tuple[RefKey, ...]:
+        """References that a request about this catalog will read, as far as is known here. A guess."""
+        known = self._known.get(realm)
+        opened = None if known is None else known.by_name.get(name)
+        if opened is None:
+            return (realm_reference(realm, "catalogs"),)
+        main = opened.committer.key
+        return (realm_reference(realm, "catalogs"), main, main._replace(name="grants"))
 
     async def open(self, realm: RealmId, name: str) -> OpenCatalog:
         """The catalog of this name; `NoSuchCatalog` when the realm has none."""

@@ -78,7 +78,7 @@ async def explain(
         name = places[0].catalog or places[1].catalog
         if not name or places[1].catalog not in ("", name):
             raise BadInput("An operation is about one catalog", field="target.catalog", fix="Name it.")
-        catalog = await directory.open(caller.realm, name)
+        catalog = await directory.open_for(caller, name)
         view = await catalog.read()
     targets = tuple(
         _target_of(kind, place, caller.realm, catalog)

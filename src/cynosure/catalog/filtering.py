@@ -1,7 +1,7 @@
 """What a caller sees of a list that it may not list: where `auth.filter_lists` says so, only that.
 
-A namespace is shown when the caller may list it, or anything that is in it: one must be able to go to what one
-may see. Where a whole kind may be listed (`TABLE_LIST` on the catalog), every namespace leads to some.
+A namespace is shown when the caller may list it, or anything that is in it: one must be able to go to what
+one may see. Where a whole kind may be listed (`TABLE_LIST` on the catalog), every namespace leads to some.
 
 Costs what the caller's roles have grants, for every page; nothing else grows with the estate.
 
@@ -62,9 +62,7 @@ class Sight:
         paths = await self._load_paths()
         if paths is None:
             return True
-        return any(
-            path[: len(namespace)] == namespace or namespace[: len(path)] == path for path in paths
-        )
+        return any(path[: len(namespace)] == namespace or namespace[: len(path)] == path for path in paths)
 
     async def _load_paths(self) -> set[Namespace] | None:
         """Namespaces in which something is seen, or that are; `None` when that may be any."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from cynosure.catalog.entities import CATALOG, CatalogEntity
-from cynosure.catalog.errors import InvalidName, CatalogLocationRefused, NoSuchCatalog
+from cynosure.catalog.errors import CatalogLocationRefused, InvalidName, NoSuchCatalog
 from cynosure.catalog.names import check_name
 from cynosure.common.errors import BadInput
 from cynosure.persistence.commit import View

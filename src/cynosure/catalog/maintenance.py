@@ -6,12 +6,13 @@ others waiting.
 
 from collections.abc import Awaitable, Callable
 
-from cynosure.auth.caller import Caller
+from cynosure.auth.caller import Caller, operator_caller
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.files.sweep import sweep_strays
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.forget_dropped import forget_dropped
 from cynosure.catalog.operations.list_catalogs import list_catalogs
+from cynosure.catalog.roles.sweep_grants import SweepPlaces, sweep_grants
 from cynosure.common.errors import CynosureError
 from cynosure.common.telemetry.logs import WARNING, Log
 from cynosure.persistence.references import REALMS
@@ -32,19 +33,29 @@ def catalog_tasks(directory: Directory) -> list[Task]:
     return [
         _for_every_catalog(directory, "catalog.forget-dropped", forget_dropped, every_s=grace_s),
         _for_every_catalog(directory, "catalog.sweep-metadata", _sweep, every_s=interval_s),
+        _for_every_catalog(directory, "catalog.sweep-grants", _grants_sweeper(), every_s=interval_s),
     ]
 
 
 async def _sweep(catalog: OpenCatalog, caller: Caller) -> int:
-    return (await sweep_strays(catalog)).strays
+    return (await sweep_strays(catalog, caller)).strays
+
+
+def _grants_sweeper() -> Work:
+    places = SweepPlaces()
+
+    async def sweep(catalog: OpenCatalog, caller: Caller) -> int:
+        return await sweep_grants(catalog, caller, places)
+
+    return sweep
 
 
 def _for_every_catalog(directory: Directory, name: str, work: Work, *, every_s: float) -> Task:
     async def run(task_run: TaskRun) -> str:
         done = failed = 0
         for realm in await list_realms(directory.shared.persistence.committer(REALMS)):
-            caller = Caller(SYSTEM, realm)
-            for entity in await list_catalogs(directory, caller):
+            caller = operator_caller(SYSTEM, realm)
+            for entity in (await list_catalogs(directory, caller)).catalogs:
                 task_run.check()
                 try:
                     done += await work(await directory.open(realm, entity.name), caller)

@@ -15,10 +15,10 @@ from cynosure.auth.rbac.operations import Operation
 from cynosure.auth.settings import AuthSettings
 from cynosure.catalog.background import Background
 from cynosure.catalog.entities import CatalogEntity
+from cynosure.catalog.guards import Guards, join_guards
 from cynosure.catalog.managed.recent import RecentTables
 from cynosure.catalog.names import Identifier, Namespace
 from cynosure.catalog.recent_lists import RecentLists
-from cynosure.catalog.guards import Guards, join_guards
 from cynosure.catalog.seeing import find_permission, require_permitted
 from cynosure.catalog.settings import CatalogSettings
 from cynosure.catalog.single_flight import SingleFlight
@@ -55,7 +55,18 @@ class Shared:
 class OpenCatalog:
     """One catalog: its entity, its state and its files."""
 
-    __slots__ = ("allowed", "base", "committer", "entity", "files", "grants", "limits", "realm", "shared", "store")
+    __slots__ = (
+        "allowed",
+        "base",
+        "committer",
+        "entity",
+        "files",
+        "grants",
+        "limits",
+        "realm",
+        "shared",
+        "store",
+    )
 
     def __init__(self, realm: RealmId, entity: CatalogEntity, shared: Shared, files: FileIO) -> None:
         self.realm = realm
@@ -65,9 +76,7 @@ class OpenCatalog:
         key = catalog_reference(realm, entity.id, "main")
         self.committer: Committer = shared.persistence.committer(key)
         self.store: Store = self.committer.store
-        self.grants: Committer = shared.persistence.committer(
-            catalog_reference(realm, entity.id, "grants")
-        )
+        self.grants: Committer = shared.persistence.committer(catalog_reference(realm, entity.id, "grants"))
         """Of its roles and what is granted to them: `roles/`."""
         self.base = Location.parse(entity.base_location)
         self.allowed = (self.base, *(Location.parse(text) for text in entity.storage.allowed_locations))

@@ -1,10 +1,10 @@
 """Whether something may be done, and if not, what the refusal may tell.
 
 By default a thing that does not exist is 404 to everyone, and one that does is 403 to those who lack the
-right. Where existence is hidden (`auth.hide_existence`), a caller who could not even list a thing is told that
-it does not exist, in the very words; and as much is asked of the authorizer for what is missing as for what is
-there (`targets.Veiled`), so that the work does not tell either. The refusal is kept as the error's cause, for
-the audit.
+right. Where existence is hidden (`auth.hide_existence`), a caller who could not even list a thing is told
+that it does not exist, in the very words; and as much is asked of the authorizer for what is missing as for
+what is there (`targets.Veiled`), so that the work does not tell either. The refusal is kept as the error's
+cause, for the audit.
 
 What hiding cannot hide: whoever may create something learns that a name or location is taken, because it
 cannot be given twice. That right includes listing its own kind in the same place (`rbac/privileges.py`), so
@@ -97,9 +97,7 @@ async def _permit_veiled(
     raise denied
 
 
-async def _find_unseen(
-    authorizer: Authorizer, caller: Caller, target: Target, view: View
-) -> NotFound | None:
+async def _find_unseen(authorizer: Authorizer, caller: Caller, target: Target, view: View) -> NotFound | None:
     """The error for a target that the caller may not know of."""
     if _can_be_missing(target):
         see = await authorizer.decide(caller, _SEE[target.kind], (Veiled(target),), view)

@@ -14,7 +14,12 @@ from cynosure.catalog.entities import NAMESPACE
 from cynosure.catalog.errors import NoSuchNamespace, NoSuchTable, NoSuchView
 from cynosure.catalog.managed.identity import load_identity, load_view_id
 from cynosure.catalog.names import Identifier, Namespace, namespace_text
-from cynosure.catalog.resolve import find_namespace, require_namespace_ref, require_table_ref, require_view_ref
+from cynosure.catalog.resolve import (
+    find_namespace,
+    require_namespace_ref,
+    require_table_ref,
+    require_view_ref,
+)
 from cynosure.common.errors import NotFound
 from cynosure.persistence.commit import View
 from cynosure.persistence.objects import ObjRef
@@ -38,7 +43,7 @@ class CatalogTarget(Struct, frozen=True):
 
 
 class InCatalog(Struct, frozen=True):
-    """What is inside a catalog: namespaces, tables, views. The kinds differ in `parent` and what follows it."""
+    """What is inside a catalog: namespaces, tables, views."""
 
     kind: ClassVar[str]
     catalog: CatalogId
@@ -69,7 +74,7 @@ class InCatalog(Struct, frozen=True):
         """The levels of its namespace, then its own id."""
         # Order: its own first, so that what is missing is missing whatever the caller may see above it.
         ref = await self.locate(view)
-        # Inline: a walk may be left half way, and what it delegates to would be left to the garbage collector.
+        # Inline: a walk may be left half way; one it delegates to would wait for the garbage collector.
         parent = self.parent
         for depth in range(1, len(parent) + 1):
             level = await find_namespace(view, parent[:depth])

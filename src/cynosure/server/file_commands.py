@@ -57,6 +57,7 @@ def file_commands(open_directory: OpenDirectory) -> list[OperatorCommand[Any]]:
             catalog = await directory.open(OPERATOR.realm, params.catalog)
             return await sweep_strays(
                 catalog,
+                OPERATOR,
                 grace=None if params.grace_s is None else timedelta(seconds=params.grace_s),
                 is_thorough=params.is_thorough,
                 is_dry_run=params.is_dry_run,

@@ -13,6 +13,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from cynosure.auth.audit.opened import check_audit
+from cynosure.auth.bootstrap import read_given
+from cynosure.auth.credentials import Credentials
 from cynosure.auth.settings import AuthSettings
 from cynosure.catalog.settings import CatalogSettings
 from cynosure.common.errors import Misconfigured
@@ -29,6 +32,7 @@ from cynosure.common.settings import (
 )
 from cynosure.common.telemetry.settings import TelemetrySettings
 from cynosure.persistence.settings import PersistenceSettings, check_lifetimes
+from cynosure.persistence.spi import RealmId
 from cynosure.storage.settings import StorageSettings
 
 DEFAULT_FILE = Path("cynosure.toml")
@@ -141,6 +145,11 @@ def load_settings(
     return settings
 
 
+def read_bootstrap(environment: Mapping[str, str] | None = None) -> dict[RealmId, Credentials]:
+    """Credentials that realms without a root are to get. No settings: they must not be shown with these."""
+    return read_given(os.environ if environment is None else environment)
+
+
 class SettingsSource(Struct, frozen=True):
     """Where settings come from besides the environment; enough to read the same ones in a child."""
 
@@ -156,6 +165,7 @@ class SettingsSource(Struct, frozen=True):
 def check_settings(settings: Settings) -> None:
     """Refuse settings that are fine one by one and wrong together."""
     check_lifetimes(settings.persistence)
+    check_audit(settings.auth.audit, settings.persistence.gc.history_retention)
     tls = settings.server.tls
     if (tls.certificate is None) != (tls.key is None):
         raise Misconfigured(

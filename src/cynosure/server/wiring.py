@@ -1,7 +1,7 @@
 """Everything put together. The only module that knows every class.
 
 A maintainer must not break: what a command does in the running server and what it does in process, when
-there is none, comes from the same `open_ground`.
+there is none, comes from the same `open_ground` and the same routes.
 """
 
 import random
@@ -13,34 +13,62 @@ from typing import Any
 
 from cynosure import __version__
 from cynosure.api.app import RequestLimits, Service, make_service
+from cynosure.api.asgi import App
 from cynosure.api.cynosure.routes import cynosure_routes
+from cynosure.api.gate import Gate
 from cynosure.api.health import Readiness, health_routes
 from cynosure.api.iceberg.routes import iceberg_routes
+from cynosure.api.management.routes import management_routes
 from cynosure.api.metrics import METRICS_ROUTE
+from cynosure.api.oauth import oauth_routes
 from cynosure.api.operator import OperatorCommand, OperatorCommands, operator_routes
+from cynosure.api.operator_gate import OperatorGate
 from cynosure.api.router import Route
+from cynosure.auth.identities import Identities
 from cynosure.catalog.background import Background
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.maintenance import catalog_tasks
 from cynosure.catalog.managed.recent import RecentTables
 from cynosure.catalog.opened import Shared
+from cynosure.catalog.roles.first_role import ensure_catalog_admins
 from cynosure.catalog.single_flight import SingleFlight
 from cynosure.common.clock import Clock
 from cynosure.common.key_file import open_keyring
 from cynosure.persistence.lifecycle import Persistence, open_persistence
 from cynosure.persistence.tasks import TaskLoop
+from cynosure.server.access import Access, OpenKeyring, bootstrap, make_identities, open_access
 from cynosure.server.catalog_commands import OpenDirectory, catalog_commands
 from cynosure.server.catalog_storage import file_roots
 from cynosure.server.data_dir import prepare_data_dir
 from cynosure.server.file_commands import file_commands
 from cynosure.server.first_catalog import ensure_first_catalog
+from cynosure.server.listen import is_private
 from cynosure.server.operator_commands import Running, service_commands
+from cynosure.server.realm_commands import OpenIdentities, realm_commands
 from cynosure.server.settings import Settings
 from cynosure.server.store_commands import OpenStore, store_commands
 from cynosure.server.store_process import open_serving_store, refuse_missing_file
 from cynosure.server.table_commands import table_commands
+from cynosure.server.token_commands import token_commands
 from cynosure.server.undrop_commands import undrop_commands
 from cynosure.storage.open_fileio import FileIOs
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What a process that serves has open."""
+
+    directory: Directory
+    access: Access
+
+    def routes(self) -> list[Route]:
+        """What is served to clients and operators alike; all of it asks who wants it."""
+        directory, access = self.directory, self.access
+        return [
+            *iceberg_routes(directory),
+            *cynosure_routes(directory),
+            *management_routes(directory, access.identities),
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +77,8 @@ class Ground:
 
     readiness: Readiness
     commands: OperatorCommands
-    directory: Directory | None = None
-    """The open catalogs of a serving process."""
+    serving: Serving | None = None
+    """Of a process that serves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,41 +109,52 @@ async def open_ground(
             running=running,
         )
     )
+    keyring = cache(lambda: open_keyring(settings.keyring, settings.server.data_dir))
     if running is None:
 
         def open_anew(initialise: bool) -> AbstractAsyncContextManager[Persistence]:
-            if initialise:
-                prepare_data_dir(settings.server.data_dir)
-            else:
-                refuse_missing_file(url)
-            return open_persistence(url, settings.persistence, initialise=initialise, clock=clock)
+            return _open_store(settings, clock, initialise=initialise)
+
+        @asynccontextmanager
+        async def open_identities_anew(initialise: bool) -> AsyncIterator[Identities]:
+            async with open_anew(initialise) as persistence:
+                yield make_identities(settings, persistence, keyring)
 
         @asynccontextmanager
         async def open_catalogs_anew(initialise: bool) -> AsyncIterator[Directory]:
-            async with open_anew(initialise) as persistence, open_directory(settings, persistence) as opened:
+            async with (
+                open_identities_anew(initialise) as identities,
+                open_directory(settings, identities, keyring) as opened,
+            ):
                 yield opened
 
-        commands.register_all(_commands(settings, open_anew, open_catalogs_anew))
+        commands.register_all(_commands(settings, open_anew, open_catalogs_anew, open_identities_anew))
         yield Ground(readiness, commands)
         return
     # What is wrong with the keys is found out at the start, not with the first request that needs one.
-    open_keyring(settings.keyring, settings.server.data_dir)
+    keyring()
     async with (
         open_serving_store(settings, clock, readiness) as persistence,
-        open_directory(settings, persistence) as directory,
+        open_serving(settings, persistence, keyring) as serving,
         # Innermost: its tasks use the directory, and end before it does.
         TaskLoop(clock, persistence.rng) as tasks,
     ):
+        directory, identities = serving.directory, serving.access.identities
         for task in catalog_tasks(directory):
             tasks.register(persistence.tasks, task)
         commands.register_all(
-            _commands(settings, lambda _: nullcontext(persistence), lambda _: nullcontext(directory))
+            _commands(
+                settings,
+                lambda _: nullcontext(persistence),
+                lambda _: nullcontext(directory),
+                lambda _: nullcontext(identities),
+            )
         )
-        yield Ground(readiness, commands, directory)
+        yield Ground(readiness, commands, serving)
 
 
 def _commands(
-    settings: Settings, open_store: OpenStore, open_catalogs: OpenDirectory
+    settings: Settings, open_store: OpenStore, open_catalogs: OpenDirectory, open_identities: OpenIdentities
 ) -> list[OperatorCommand[Any]]:
     return [
         *store_commands(open_store),
@@ -123,27 +162,83 @@ def _commands(
         *table_commands(open_catalogs),
         *file_commands(open_catalogs),
         *undrop_commands(open_catalogs),
+        *realm_commands(open_identities),
+        *token_commands(open_store, settings),
     ]
 
 
+def _open_store(
+    settings: Settings, clock: Clock, *, initialise: bool
+) -> AbstractAsyncContextManager[Persistence]:
+    url = settings.store_url.reveal()
+    if initialise:
+        prepare_data_dir(settings.server.data_dir)
+    else:
+        refuse_missing_file(url)
+    return open_persistence(url, settings.persistence, initialise=initialise, clock=clock)
+
+
 @asynccontextmanager
-async def open_directory(settings: Settings, persistence: Persistence) -> AsyncIterator[Directory]:
+async def open_serving(
+    settings: Settings, persistence: Persistence, keyring: OpenKeyring
+) -> AsyncIterator[Serving]:
+    """Everything that routes need, after what an earlier version or an interrupted start left out is made."""
+    identities = make_identities(settings, persistence, keyring)
+    await bootstrap(settings, identities)
+    async with (
+        open_directory(settings, identities, keyring) as directory,
+        open_access(settings, identities, keyring) as access,
+    ):
+        # After the realms have their roles: the first of them is given what is made here.
+        await ensure_catalog_admins(directory)
+        yield Serving(directory, access)
+
+
+@asynccontextmanager
+async def open_directory(
+    settings: Settings, identities: Identities, keyring: OpenKeyring
+) -> AsyncIterator[Directory]:
     """The catalogs of a store, with their files; ends what they began in the background."""
-    keyring = cache(lambda: open_keyring(settings.keyring, settings.server.data_dir))
-    files = FileIOs(keyring, settings.storage, file_roots=file_roots(settings))
+    # Clients on other machines do not see the files of this one.
+    has_files = settings.storage.file_on_network or is_private(settings.server.host)
+    files = FileIOs(keyring, settings.storage, file_roots=file_roots(settings) if has_files else ())
     background = Background()
     shared = Shared(
-        persistence,
+        identities.persistence,
         tables=RecentTables(settings.catalog.answers_bytes),
         settings=settings.catalog,
         background=background,
+        authorizer=identities.authorizer,
         imports=SingleFlight(),
+        access=settings.auth,
     )
     try:
         yield Directory(shared, files)
     finally:
         await background.close()
         files.close()
+
+
+@asynccontextmanager
+async def open_operator_app(
+    settings: Settings, clock: Clock, *, initialise: bool = False
+) -> AsyncIterator[App]:
+    """What the operator socket serves, in the process of a command, for when no server runs."""
+    keyring = cache(lambda: open_keyring(settings.keyring, settings.server.data_dir))
+    async with (
+        _open_store(settings, clock, initialise=initialise) as persistence,
+        open_serving(settings, persistence, keyring) as serving,
+    ):
+        service = make_service(
+            serving.routes(),
+            title="Cynosure, in process",
+            version=__version__,
+            clock=clock,
+            rng=persistence.rng,
+            access_log="none",
+            gate=OperatorGate(),
+        )
+        yield service.app
 
 
 @asynccontextmanager
@@ -158,9 +253,11 @@ async def open_catalog(
         request_timeout_s=server.request_timeout.total_seconds(),
     )
     async with open_ground(settings, clock, running=running) as ground:
+        serving = ground.serving
+        assert serving is not None  # noqa: S101 - this process serves
         common_routes = [*health_routes(ground.readiness), METRICS_ROUTE]
 
-        def make(title: str, routes: list[Route], only_host: str | None = None) -> Service:
+        def make(title: str, routes: list[Route], gate: Gate) -> Service:
             return make_service(
                 routes,
                 title=title,
@@ -169,19 +266,23 @@ async def open_catalog(
                 rng=rng,
                 limits=limits,
                 access_log=server.access_log,
-                only_host=only_host,
+                gate=gate,
             )
 
-        assert ground.directory is not None  # noqa: S101 - this process serves
-        catalogs = await ensure_first_catalog(ground.directory, settings)
+        catalogs = await ensure_first_catalog(serving.directory, settings)
+        access = serving.access
+        token_routes = oauth_routes(access.tokens.issuer, access.tokens.keys, access.audit.denials)
         yield CatalogProcess(
             public=make(
                 "Cynosure catalog",
-                [*common_routes, *iceberg_routes(ground.directory), *cynosure_routes(ground.directory)],
-                # Everyone is `root`, and a web page can reach the loopback address.
-                only_host=server.host,
+                [*common_routes, *token_routes, *serving.routes()],
+                access.gate(serving.directory),
             ),
-            operator=make("Cynosure operator socket", [*common_routes, *operator_routes(ground.commands)]),
+            operator=make(
+                "Cynosure operator socket",
+                [*common_routes, *operator_routes(ground.commands), *serving.routes()],
+                OperatorGate(),
+            ),
             readiness=ground.readiness,
             catalogs=catalogs,
         )

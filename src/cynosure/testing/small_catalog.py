@@ -7,7 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from cynosure.auth.caller import Caller
+from cynosure.auth.caller import operator_caller
+from cynosure.auth.rbac.authorizer import InternalAuthorizer
+from cynosure.auth.settings import AuthSettings
+from cynosure.auth.standing import Standings
 from cynosure.catalog.background import Background
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.managed.recent import RecentTables
@@ -26,7 +29,8 @@ from cynosure.storage.location import Location
 from cynosure.storage.open_fileio import FileIOs
 from cynosure.storage.settings import StorageSettings
 
-ROOT = Caller(principal="root")
+ROOT = operator_caller("root")
+"""May do everything, without any realm having a principal."""
 SCHEMA = msgspec.Raw(
     b'{"type":"struct","schema-id":0,"fields":['
     b'{"id":1,"name":"id","required":true,"type":"long"},'
@@ -42,26 +46,37 @@ async def open_directory_in(
     settings: PersistenceSettings | None = None,
     catalog_settings: CatalogSettings | None = None,
     clock: Clock | None = None,
+    access: AuthSettings | None = None,
 ) -> AsyncIterator[Directory]:
     """The catalogs of a fresh store; their files go below `folder`."""
     opened = open_persistence(url, settings or PersistenceSettings(), initialise=True, clock=clock)
-    async with opened as persistence, directory_on(persistence, folder, catalog_settings) as directory:
+    async with (
+        opened as persistence,
+        directory_on(persistence, folder, catalog_settings, access=access) as directory,
+    ):
         yield directory
 
 
 @asynccontextmanager
 async def directory_on(
-    persistence: Persistence, folder: Path, catalog_settings: CatalogSettings | None = None
+    persistence: Persistence,
+    folder: Path,
+    catalog_settings: CatalogSettings | None = None,
+    *,
+    access: AuthSettings | None = None,
 ) -> AsyncIterator[Directory]:
     """Another process's view of the catalogs of a store that is open already."""
     catalog_settings = catalog_settings or CatalogSettings()
+    access = access or AuthSettings()
     background = Background()
     shared = Shared(
         persistence,
         tables=RecentTables(catalog_settings.answers_bytes),
         settings=catalog_settings,
         background=background,
+        authorizer=InternalAuthorizer(persistence, Standings(persistence), access),
         imports=SingleFlight(),
+        access=access,
     )
     keyring = cache(lambda: open_keyring(KeyringSettings(), folder))
     files = FileIOs(keyring, StorageSettings(), file_roots=[Location.parse(str(folder))])

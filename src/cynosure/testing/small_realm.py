@@ -16,7 +16,7 @@ from cynosure.common.keyring import Keyring
 from cynosure.persistence.backends.memory import MemoryBackend
 from cynosure.persistence.lifecycle import Persistence, open_persistence_on
 from cynosure.persistence.references import DEFAULT_REALM
-from cynosure.persistence.spi import ObjId, RealmId, Reference, RefKey, Row
+from cynosure.persistence.spi import RealmId, Reference, RefKey, Row
 from cynosure.testing.small_store import SwapRule
 
 KEYRING = Keyring({"k1": b"k" * 32}, "k1")
@@ -79,9 +79,7 @@ def identities_of(persistence: Persistence, settings: AuthSettings | None = None
     return Identities(persistence, standings, authorizer, settings, SecretHasher(lambda: KEYRING))
 
 
-def caller_for(
-    principal: PrincipalEntity, realm: RealmId = DEFAULT_REALM, *, actor_id: ObjId = ObjId(0)
-) -> Caller:
+def caller_for(principal: PrincipalEntity, realm: RealmId = DEFAULT_REALM) -> Caller:
     """Who asks with a token that was obtained with the principal's newest secret."""
     credential = principal.secrets[0].generation if principal.secrets else 0
-    return Caller(principal.name, realm, identity=Identity(principal.id, credential, actor_id=actor_id))
+    return Caller(principal.name, realm, identity=Identity(principal.id, credential))

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import pytest
@@ -36,6 +37,26 @@ async def nobody(world: World, root: httpx.AsyncClient) -> AsyncIterator[httpx.A
     """A principal without any role."""
     async with await world.login(await world.admin(root).create_principal("nobody")) as client:
         yield client
+
+
+class Refusing(NamedTuple):
+    """A world that tests share which must not change it: all they send is refused."""
+
+    world: World
+    root: httpx.AsyncClient
+    nobody: httpx.AsyncClient
+
+
+@pytest.fixture(scope="module")
+async def refusing(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Refusing]:
+    async with (
+        open_world(tmp_path_factory.mktemp("world")) as world,
+        await world.login(world.root) as root,
+    ):
+        admin = world.admin(root)
+        await admin.send("POST", "/catalogs", world.catalog("lake"))
+        async with await world.login(await admin.create_principal("nobody")) as nobody:
+            yield Refusing(world, root, nobody)
 
 
 @pytest.fixture

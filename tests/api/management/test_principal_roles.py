@@ -73,9 +73,9 @@ async def test_a_stale_version_is_a_conflict(root: httpx.AsyncClient, error_of: 
     ],
 )
 async def test_bad_input_is_refused_by_field(
-    root: httpx.AsyncClient, error_of: Any, body: Any, field: str
+    refusing: Any, error_of: Any, body: Any, field: str
 ) -> None:
-    answer = await root.post("/principal-roles", json=body)
+    answer = await refusing.root.post("/principal-roles", json=body)
 
     assert error_of(answer) == (400, "BadRequestException")
     assert field in answer.json()["error"]["message"]
@@ -155,6 +155,6 @@ async def test_a_federated_role_is_not_assigned_by_hand(root: httpx.AsyncClient,
     ],
 )
 async def test_who_has_no_right_is_refused(
-    nobody: httpx.AsyncClient, error_of: Any, method: str, path: str, body: Any
+    refusing: Any, error_of: Any, method: str, path: str, body: Any
 ) -> None:
-    assert error_of(await nobody.request(method, path, json=body)) == (403, "ForbiddenException")
+    assert error_of(await refusing.nobody.request(method, path, json=body)) == (403, "ForbiddenException")

@@ -83,9 +83,9 @@ async def test_a_name_that_is_taken_is_a_conflict(root: httpx.AsyncClient, error
     ],
 )
 async def test_bad_input_is_refused_by_field(
-    root: httpx.AsyncClient, error_of: Any, body: Any, field: str
+    refusing: Any, error_of: Any, body: Any, field: str
 ) -> None:
-    answer = await root.post("/principals", json=body)
+    answer = await refusing.root.post("/principals", json=body)
 
     assert error_of(answer) == (400, "BadRequestException")
     assert field in answer.json()["error"]["message"]
@@ -102,20 +102,18 @@ async def test_unknown_fields_and_nulls_are_tolerated(root: httpx.AsyncClient) -
     assert answer.status_code == 201
 
 
-@pytest.mark.parametrize("name", ["Zoë 🐿", "a/b", "a%2Fb", "100%", "a b+c", "?x=1#y", ".."])
-async def test_any_printable_name_works_percent_encoded(root: httpx.AsyncClient, name: str) -> None:
-    await create(root, name)
-    path = f"/principals/{quote(name, safe='')}".replace("..", "%2E%2E")
+async def test_any_printable_name_works_percent_encoded(root: httpx.AsyncClient) -> None:
+    for name in ("Zoë 🐿", "a/b", "a%2Fb", "100%", "a b+c", "?x=1#y", ".."):
+        await create(root, name)
+        path = f"/principals/{quote(name, safe='')}".replace("..", "%2E%2E")
 
-    assert (await root.get(path)).json()["name"] == name
-    assert (await root.delete(path)).status_code == 204
-    assert (await root.get(path)).status_code == 404
+        assert (await root.get(path)).json()["name"] == name
+        assert (await root.delete(path)).status_code == 204
+        assert (await root.get(path)).status_code == 404
 
 
-async def test_a_name_that_nothing_can_have_is_bad_input_in_a_path_too(
-    root: httpx.AsyncClient, error_of: Any
-) -> None:
-    assert error_of(await root.get("/principals/SYSTEM$x")) == (400, "BadRequestException")
+async def test_a_name_that_nothing_can_have_is_bad_input_in_a_path_too(refusing: Any, error_of: Any) -> None:
+    assert error_of(await refusing.root.get("/principals/SYSTEM$x")) == (400, "BadRequestException")
 
 
 async def test_principals_are_listed_by_name_whole_or_in_pages(root: httpx.AsyncClient) -> None:
@@ -136,8 +134,8 @@ async def test_principals_are_listed_by_name_whole_or_in_pages(root: httpx.Async
 
 
 @pytest.mark.parametrize("query", ["pageSize=0", "pageSize=x", "pageSize=-1", "pageToken=forged"])
-async def test_bad_paging_is_refused(root: httpx.AsyncClient, error_of: Any, query: str) -> None:
-    assert error_of(await root.get(f"/principals?{query}")) == (400, "BadRequestException")
+async def test_bad_paging_is_refused(refusing: Any, error_of: Any, query: str) -> None:
+    assert error_of(await refusing.root.get(f"/principals?{query}")) == (400, "BadRequestException")
 
 
 async def test_a_page_token_of_another_list_is_refused(root: httpx.AsyncClient, error_of: Any) -> None:
@@ -182,11 +180,9 @@ async def test_of_two_updates_of_one_version_one_is_a_conflict(
 
 @pytest.mark.parametrize("body", [{"properties": {}}, {"currentEntityVersion": 1}, {}])
 async def test_an_update_names_its_version_and_its_properties(
-    root: httpx.AsyncClient, error_of: Any, body: Any
+    refusing: Any, error_of: Any, body: Any
 ) -> None:
-    await create(root, "alice")
-
-    assert error_of(await root.put("/principals/alice", json=body)) == (400, "BadRequestException")
+    assert error_of(await refusing.root.put("/principals/root", json=body)) == (400, "BadRequestException")
 
 
 @pytest.mark.parametrize(
@@ -200,10 +196,8 @@ async def test_an_update_names_its_version_and_its_properties(
         ("DELETE", "/principals/none/principal-roles/service_admin"),
     ],
 )
-async def test_what_is_not_there_is_not_found(
-    root: httpx.AsyncClient, error_of: Any, method: str, path: str
-) -> None:
-    assert error_of(await root.request(method, path)) == (404, "NotFoundException")
+async def test_what_is_not_there_is_not_found(refusing: Any, error_of: Any, method: str, path: str) -> None:
+    assert error_of(await refusing.root.request(method, path)) == (404, "NotFoundException")
 
 
 async def test_rotating_keeps_the_secret_before_and_resetting_does_not(
@@ -239,9 +233,7 @@ async def test_credentials_can_be_given_in_a_reset(world: World, root: httpx.Asy
     assert await world.fetch_token(Credential("a-new-id", "a-secret-of-hers"))
 
 
-async def test_a_body_of_reset_must_be_json_if_there_is_one(
-    root: httpx.AsyncClient, error_of: Any
-) -> None:
+async def test_a_body_of_reset_must_be_json_if_there_is_one(root: httpx.AsyncClient, error_of: Any) -> None:
     await create(root, "alice")
 
     for content, status in ((b"{", 400), (b"[]", 400), (b"null", 400)):
@@ -249,13 +241,13 @@ async def test_a_body_of_reset_must_be_json_if_there_is_one(
             "/principals/alice/reset", content=content, headers={"content-type": "application/json"}
         )
         assert error_of(answer)[0] == status
-    answer = await root.post("/principals/alice/reset", content=b"a=b", headers={"content-type": "text/plain"})
+    answer = await root.post(
+        "/principals/alice/reset", content=b"a=b", headers={"content-type": "text/plain"}
+    )
     assert error_of(answer) == (415, "UnsupportedMediaTypeException")
 
 
-async def test_a_refused_secret_is_not_repeated_in_the_answer(
-    root: httpx.AsyncClient, error_of: Any
-) -> None:
+async def test_a_refused_secret_is_not_repeated_in_the_answer(root: httpx.AsyncClient, error_of: Any) -> None:
     await create(root, "alice")
 
     answer = await root.post("/principals/alice/reset", json={"clientSecret": "hunter2\x00"})
@@ -306,21 +298,15 @@ async def test_deleting_a_principal_ends_its_tokens(
         ("PUT", "/cynosure/principals/nobody/trusted-service", {"trusted": True}),
     ],
 )
-async def test_who_has_no_right_is_refused_and_strangers_are_not_let_in(  # noqa: PLR0917
-    world: World,
-    root: httpx.AsyncClient,
-    nobody: httpx.AsyncClient,
-    error_of: Any,
-    method: str,
-    path: str,
-    body: Any,
+async def test_who_has_no_right_is_refused_and_strangers_are_not_let_in(
+    refusing: Any, error_of: Any, method: str, path: str, body: Any
 ) -> None:
-    before = (await root.get("/principals")).json()
+    before = (await refusing.root.get("/principals")).json()
 
-    refused = await nobody.request(method, path, json=body)
-    async with world.client() as stranger:
+    refused = await refusing.nobody.request(method, path, json=body)
+    async with refusing.world.client() as stranger:
         turned_away = await stranger.request(method, path, json=body)
 
     assert error_of(refused) == (403, "ForbiddenException")
     assert error_of(turned_away) == (401, "NotAuthorizedException")
-    assert (await root.get("/principals")).json() == before
+    assert (await refusing.root.get("/principals")).json() == before

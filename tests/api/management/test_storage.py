@@ -91,9 +91,7 @@ def test_links_in_local_locations_are_resolved(tmp_path: Path) -> None:
     assert chosen.config == FileStorage((f"file://{tmp_path}/real/x",))
 
 
-@pytest.mark.parametrize(
-    "info", [{"storageType": "GCS"}, {"storageType": "AZURE", "tenantId": "t"}]
-)
+@pytest.mark.parametrize("info", [{"storageType": "GCS"}, {"storageType": "AZURE", "tenantId": "t"}])
 def test_what_this_version_does_not_serve_is_refused_by_name(info: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match="S3 or FILE") as refused:
         choose_storage("s3://bucket/base", read(info))

@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cynosure.persistence.lifecycle import Persistence, open_persistence
+from cynosure.persistence.settings import PersistenceSettings
 from cynosure.testing.harness.clock import ManualClock
 
 from .realm import SETTINGS, Realm
@@ -29,8 +29,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def open_store(url: str, clock: ManualClock) -> Open:
     """Another process on the same store (SQLite), or the store of this process (memory)."""
 
-    def open_it(**options: Any) -> AbstractAsyncContextManager[Persistence]:
-        return open_persistence(url, SETTINGS, **{"initialise": True, "clock": clock, **options})
+    def open_it(settings: PersistenceSettings = SETTINGS) -> AbstractAsyncContextManager[Persistence]:
+        return open_persistence(url, settings, initialise=True, clock=clock)
 
     return open_it
 

@@ -23,6 +23,7 @@ from cynosure.persistence.scopes import REALM_ENTRY, RealmEntry
 from cynosure.persistence.settings import GcSettings, NodeLeaseSettings, PersistenceSettings
 from cynosure.persistence.spi import CatalogId, RefKey
 from cynosure.persistence.store import NewObject
+from cynosure.testing.harness.clock import ManualClock
 
 SETTINGS = PersistenceSettings(
     # Clocks leap in these tests; a lease must outlive that.
@@ -43,15 +44,15 @@ class Realm:
         """One request with one change; the value it puts is of no meaning."""
 
         async def prepare(view: View) -> Prepared[None]:
-            new = NewObject(
-                REALM_ENTRY, self.persistence.ids.next(), RealmEntry(name="value", created_us=1)
-            )
+            new = NewObject(REALM_ENTRY, self.persistence.ids.next(), RealmEntry(name="value", created_us=1))
             value = None if removes else ObjRef(new.id, REALM_ENTRY.name).pack()
             changes: dict[str, dict[bytes, bytes | None]] = {"names": {change.key: value}}
             if key.name == "catalogs":
                 changes["ids"] = {encode_key(LAKE): None if removes else change.key}
             return Prepared(None, changes, () if removes else [new], [change])
 
+        if isinstance(self.persistence.clock, ManualClock):
+            self.persistence.clock.step_wall(0.001)
         wanted = {"principal": "ann", "operation": "test", **request}
         await self.persistence.committer(key).commit(Request(prepare, **wanted))  # type: ignore[arg-type]
 

@@ -1,5 +1,6 @@
-"""A realm with principals, and the tokens of a server on it; more servers on the same store where a test asks."""
+"""A realm with principals, the tokens of a server on it, and more servers on the same store where needed."""
 
+import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -18,6 +19,7 @@ from cynosure.auth.settings import AuthSettings
 from cynosure.auth.standing import Standings
 from cynosure.auth.tokens.oidc.keys import Fetch
 from cynosure.auth.tokens.opened import Tokens, open_tokens
+from cynosure.auth.tokens.signing_keys import generate_private
 from cynosure.common.keyring import Keyring
 from cynosure.common.secrets import Secret
 from cynosure.persistence.lifecycle import Persistence, open_persistence
@@ -29,6 +31,8 @@ from cynosure.testing.harness.clock import ManualClock
 
 KEYRING = Keyring({"k1": bytes(range(32))}, "k1")
 PEER = "192.0.2.7"
+_PRIVATE_KEYS = itertools.cycle([generate_private() for _ in range(8)])
+"""Made once: each costs as much CPU as a hundred tests."""
 
 
 class TokenWorld:
@@ -66,7 +70,7 @@ class TokenWorld:
         await create_principal_role(self.identities, operator_caller(realm=realm), wanted)
 
     async def trust(self, name: str, *, is_trusted: bool = True) -> None:
-        await set_trusted_service(self.identities, operator_caller(), name, is_trusted)
+        await set_trusted_service(self.identities, operator_caller(), name, is_trusted=is_trusted)
 
     async def login(
         self, credentials: Credentials, scope: str = "", *, realm: RealmId = DEFAULT_REALM
@@ -99,7 +103,9 @@ async def server_on(
     standings = Standings(persistence)
     authorizer = InternalAuthorizer(persistence, standings, settings)
     identities = Identities(persistence, standings, authorizer, settings, SecretHasher(lambda: keyring))
-    async with open_tokens(identities, lambda: keyring, fetch) as tokens:
+    async with open_tokens(
+        identities, lambda: keyring, fetch=fetch, generate=lambda: next(_PRIVATE_KEYS)
+    ) as tokens:
         yield TokenWorld(persistence, identities, tokens, clock)
 
 

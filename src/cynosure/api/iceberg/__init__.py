@@ -2,6 +2,7 @@
 
 - `routes.py`       all of them as routes; the config operation advertises exactly these
 - `context.py`      who asks, of which catalog, about what
+- `delegation.py`   whether access to files is asked for
 - `wire.py`         bodies and queries as the protocol spells them
 - `namespaces.py`, `tables.py`, `views.py`, `reports.py`, `config.py`   the handlers
 

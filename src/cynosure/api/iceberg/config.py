@@ -12,12 +12,11 @@ from cynosure.api.iceberg.wire import CatalogConfig, ConfigQuery
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
 from cynosure.catalog.directory import Directory
+from cynosure.catalog.operations.load_config import load_config
 from cynosure.common.errors import BadInput
 
 BASE: Final = "/api/catalog"
 """What clients are given as `uri` ends here; the protocol's own paths begin with `/v1`."""
-_OURS: Final = "cynosure."
-"""Properties of a catalog that are for the server, not for its clients, begin so."""
 
 
 def config_route(directory: Directory, served: Iterable[Route]) -> Route:
@@ -33,13 +32,12 @@ def config_route(directory: Directory, served: Iterable[Route]) -> Route:
             raise BadInput(
                 "No warehouse is named", field="warehouse", fix="Send the catalog's name as ?warehouse=NAME."
             )
-        catalog = await directory.open(caller.realm, request.query.warehouse)
-        properties = catalog.entity.properties.items()
+        name: str = request.query.warehouse
         return Response.json(
             CatalogConfig(
-                defaults={name: value for name, value in properties if not name.startswith(_OURS)},
+                defaults=await load_config(directory, caller, name),
                 # Clients put the prefix into their paths as it is, so it is encoded here.
-                overrides={"prefix": quote(catalog.entity.name, safe="")},
+                overrides={"prefix": quote(name, safe="")},
                 endpoints=endpoints,
             )
         )

@@ -19,7 +19,7 @@ def caller_of(request: Request) -> Caller:
 
 async def catalog_of(directory: Directory, caller: Caller, request: Request) -> OpenCatalog:
     """The catalog that the path names."""
-    return await directory.open(caller.realm, request.params["prefix"])
+    return await directory.open_for(caller, request.params["prefix"])
 
 
 def namespace_of(request: Request) -> Namespace:

@@ -8,6 +8,7 @@ from functools import partial
 from cynosure.api.iceberg import wire
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of, namespace_of, table_of
+from cynosure.api.iceberg.delegation import is_delegated
 from cynosure.api.iceberg.etags import is_unchanged
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
@@ -17,7 +18,7 @@ from cynosure.catalog.names import Identifier, check_name
 from cynosure.catalog.operations.create_table import CreateTable, create_table
 from cynosure.catalog.operations.drop_table import drop_table
 from cynosure.catalog.operations.list_tables import list_tables
-from cynosure.catalog.operations.load_table import load_table, table_exists
+from cynosure.catalog.operations.load_table import load_table, load_table_for_data, table_exists
 from cynosure.catalog.operations.register_table import register_table
 from cynosure.catalog.operations.rename_table import rename_table
 from cynosure.catalog.operations.unregister_table import unregister_table
@@ -51,14 +52,18 @@ class TableHandlers:
             is_staged=bool(body.stage_create),
         )
         catalog = await catalog_of(self._directory, caller, request)
-        return _loaded(await create_table(catalog, caller, wanted))
+        return _loaded(await create_table(catalog, caller, wanted, is_delegated=is_delegated(request)))
 
     async def load(self, request: Request) -> Response:
         """A table, or 304 when the client has this version."""
         caller = caller_of(request)
         table = table_of(request)
         catalog = await catalog_of(self._directory, caller, request)
-        answer = await load_table(catalog, caller, table, snapshots=request.query.snapshots)
+        snapshots = request.query.snapshots
+        if is_delegated(request):
+            answer = (await load_table_for_data(catalog, caller, table, snapshots=snapshots)).answer
+        else:
+            answer = await load_table(catalog, caller, table, snapshots=snapshots)
         if is_unchanged(request, answer.etag):
             return Response(304, headers=_tagged(answer))
         return _loaded(answer)
@@ -93,7 +98,12 @@ class TableHandlers:
         table = Identifier(namespace_of(request), check_name(body.name, field="name"))
         catalog = await catalog_of(self._directory, caller, request)
         answer = await register_table(
-            catalog, caller, table, body.metadata_location, is_overwrite=bool(body.overwrite)
+            catalog,
+            caller,
+            table,
+            body.metadata_location,
+            is_overwrite=bool(body.overwrite),
+            is_delegated=is_delegated(request),
         )
         return _loaded(answer)
 

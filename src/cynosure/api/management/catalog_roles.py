@@ -45,7 +45,7 @@ class CatalogRoleHandlers:
         query: wire.ListQuery = request.query
         catalog = await catalog_of(self._directory, caller, request)
         page = await list_catalog_roles(catalog, caller, query.paging())
-        found = [describe_catalog_role(each) for each in page.entries]
+        found = [describe_catalog_role(each) for each in page.roles]
         return Response.json(wire.CatalogRoles(found, page.next_token))
 
     async def create(self, request: Request) -> Response:
@@ -88,7 +88,7 @@ class CatalogRoleHandlers:
         query: wire.ListQuery = request.query
         catalog = await catalog_of(self._directory, caller, request)
         page = await list_assignees(catalog, caller, name_of(request, "catalogRoleName"), query.paging())
-        found = [describe_principal_role(each) for each in page.entries]
+        found = [describe_principal_role(each) for each in page.roles]
         return Response.json(wire.PrincipalRoles(found, page.next_token))
 
     async def list_assigned(self, request: Request) -> Response:
@@ -99,7 +99,7 @@ class CatalogRoleHandlers:
         page = await list_catalog_roles_of_principal_role(
             catalog, caller, name_of(request, "principalRoleName"), query.paging()
         )
-        found = [describe_catalog_role(each) for each in page.entries]
+        found = [describe_catalog_role(each) for each in page.roles]
         return Response.json(wire.CatalogRoles(found, page.next_token))
 
     async def assign(self, request: Request) -> Response:

@@ -19,13 +19,18 @@ T = TypeVar("T")
 def required(value: T | None, field: str) -> T:
     """A part of the body that the document forgot to require."""
     if value is None:
-        raise BadInput("A field of the body is missing", field=field, fix="Send it.")
+        raise missing(field)
     return value
+
+
+def missing(field: str) -> BadInput:
+    """What to raise for a part of the body that is not there."""
+    return BadInput("A field of the body is missing", field=field, fix="Send it.")
 
 
 async def catalog_of(directory: Directory, caller: Caller, request: Request) -> OpenCatalog:
     """The catalog that the path names."""
-    return await directory.open(caller.realm, name_of(request, "catalogName"))
+    return await directory.open_for(caller, name_of(request, "catalogName"))
 
 
 def name_of(request: Request, parameter: str) -> str:

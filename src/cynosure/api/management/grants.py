@@ -8,20 +8,23 @@ from functools import partial
 from cynosure.api.errors import NotServed
 from cynosure.api.iceberg.context import caller_of
 from cynosure.api.management import wire
-from cynosure.api.management.context import BASE, catalog_of, name_of, required
+from cynosure.api.management.context import BASE, catalog_of, missing, name_of
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
 from cynosure.auth.rbac.privileges import Privilege
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.names import check_name, check_namespace
-from cynosure.catalog.roles.grant_privilege import Grant, grant_privilege
+from cynosure.catalog.roles.grant_privilege import grant_privilege
 from cynosure.catalog.roles.list_grants import list_grants
 from cynosure.catalog.roles.revoke_privilege import revoke_privilege
+from cynosure.catalog.roles.securables import Grant
 from cynosure.common.errors import BadInput
 
 
-def read_grant(given: wire.GrantResource) -> Grant:
+def read_grant(given: wire.GrantResource | None) -> Grant:
     """A grant as a client wrote it."""
+    if given is None:
+        raise missing("grant")
     privilege = Privilege.__members__.get(given.privilege)
     if privilege is None:
         raise BadInput(
@@ -72,14 +75,14 @@ class GrantHandlers:
         query: wire.ListQuery = request.query
         catalog = await catalog_of(self._directory, caller, request)
         page = await list_grants(catalog, caller, name_of(request, "catalogRoleName"), query.paging())
-        found = [describe_grant(each) for each in page.entries]
+        found = [describe_grant(each) for each in page.grants]
         return Response.json(wire.GrantResources(found, page.next_token))
 
     async def add(self, request: Request) -> Response:
         """Grant a privilege."""
         caller = caller_of(request)
         body: wire.AddGrantRequest = request.body
-        grant = read_grant(required(body.grant, "grant"))
+        grant = read_grant(body.grant)
         catalog = await catalog_of(self._directory, caller, request)
         await grant_privilege(catalog, caller, name_of(request, "catalogRoleName"), grant)
         return Response(201)
@@ -94,7 +97,7 @@ class GrantHandlers:
                 fix="Revoke the grants below one by one, without cascade.",
             )
         body: wire.RevokeGrantRequest = request.body
-        grant = read_grant(required(body.grant, "grant"))
+        grant = read_grant(body.grant)
         catalog = await catalog_of(self._directory, caller, request)
         await revoke_privilege(catalog, caller, name_of(request, "catalogRoleName"), grant)
         return Response(201)

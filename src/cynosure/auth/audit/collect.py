@@ -54,9 +54,17 @@ class _Watched(NamedTuple):
 class EventCollector:
     """Tells the commits of realms. One per process."""
 
-    def __init__(self, persistence: Persistence, names: CatalogNames) -> None:
+    def __init__(
+        self,
+        persistence: Persistence,
+        names: CatalogNames,
+        *,
+        append_events: int = _APPEND_EVENTS,
+        round_events: int = _ROUND_EVENTS,
+    ) -> None:
         self._persistence = persistence
         self._names = names
+        self._limits = append_events, round_events
         self._runs: dict[RealmId, SharedRuns[bool]] = {}
 
     async def collect(self, realm: RealmId) -> bool:
@@ -87,7 +95,7 @@ class EventCollector:
         listed = await self._names.list(realm)
         watched = _watch(realm, positions, listed)
         refs = await self._fetch(list(watched))
-        work = _Work(self._persistence, realm)
+        work = _Work(self._persistence, realm, *self._limits)
         async with AsyncExitStack() as stack:
             for key, each in watched.items():
                 ref = refs[key]
@@ -123,9 +131,13 @@ class EventCollector:
 class _Work:
     """One round: what is to be told and how positions move."""
 
-    def __init__(self, persistence: Persistence, realm: RealmId) -> None:
+    def __init__(
+        self, persistence: Persistence, realm: RealmId, append_events: int, round_events: int
+    ) -> None:
         self._persistence = persistence
         self._realm = realm
+        self._append_events = append_events
+        self._round_events = round_events
         self._moved: dict[bytes, Moved] = {}
         self._events: list[StoredEvent] = []
         self._steps: list[tuple[int, RefKey, Step]] = []
@@ -168,9 +180,9 @@ class _Work:
             self._events += step.events
             told += len(step.events)
             await self._advance(key)
-            if len(self._events) >= _APPEND_EVENTS and not await self._append():
+            if len(self._events) >= self._append_events and not await self._append():
                 return False
-            if told >= _ROUND_EVENTS:
+            if told >= self._round_events:
                 self._is_complete = False
                 break
         return await self._append() and self._is_complete

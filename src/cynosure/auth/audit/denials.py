@@ -119,10 +119,12 @@ class DenialLog:
         *,
         failures_per_minute: int,
         patience_s: float = _PATIENCE_S,
+        most_waiting: int = _MOST_WAITING,
     ) -> None:
         self._persistence = persistence
         self._names = names
         self._patience_s = patience_s
+        self._most_waiting = most_waiting
         self._failures = FailureLimit(persistence.clock, failures_per_minute)
         self._waiting: dict[RealmId, list[_Waiting]] = {}
         self._writers: dict[RealmId, asyncio.Task[None]] = {}
@@ -156,7 +158,7 @@ class DenialLog:
 
     def _enqueue(self, denial: Denial, times: int = 1) -> _Waiting | None:
         queue = self._waiting.setdefault(denial.realm, [])
-        if len(queue) >= _MOST_WAITING:
+        if len(queue) >= self._most_waiting:
             _unwritten(denial, "Too many refusals wait to be written")
             return None
         written = asyncio.get_running_loop().create_future()

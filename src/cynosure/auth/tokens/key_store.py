@@ -21,10 +21,11 @@ from cynosure.auth.tokens.signing_keys import (
     SigningKeys,
     StoredKey,
     apply_rotation,
-    generate_key,
+    generate_private,
     open_public,
     open_signer,
     rewrap_key,
+    seal_key,
 )
 from cynosure.auth.tokens.times import LEEWAY_US
 from cynosure.common.errors import NotFound
@@ -43,6 +44,8 @@ _KEY: Final = encode_key("signing-keys")
 _US: Final = timedelta(microseconds=1)
 _SYSTEM: Final = "system"
 
+GenerateKey = Callable[[], rsa.RSAPrivateKey]
+
 
 class _Known(NamedTuple):
     head: ObjId
@@ -54,9 +57,14 @@ class KeyStore:
     """The signing keys of all realms, as one process uses them."""
 
     def __init__(
-        self, persistence: Persistence, keyring: Callable[[], Keyring], settings: TokenSettings
+        self,
+        persistence: Persistence,
+        keyring: Callable[[], Keyring],
+        settings: TokenSettings,
+        generate: GenerateKey = generate_private,
     ) -> None:
         self._persistence = persistence
+        self._generate_private = generate
         self._keyring = keyring
         self._clock = persistence.clock
         self._key_lifetime_us = settings.key_lifetime // _US
@@ -137,7 +145,8 @@ class KeyStore:
             task.exception()  # Everyone who waited may be gone; that is not worth a warning.
 
     async def _generate(self, realm: RealmId) -> StoredKey:
-        return await asyncio.to_thread(generate_key, self._keyring(), realm, self._clock.now_us())
+        private = await asyncio.to_thread(self._generate_private)
+        return seal_key(private, self._keyring(), realm, self._clock.now_us())
 
     def _rotated(self, before: tuple[StoredKey, ...], new: StoredKey) -> tuple[StoredKey, ...]:
         return apply_rotation(before, new, now_us=new.created_us, lifetime_us=self._token_lifetime_us)

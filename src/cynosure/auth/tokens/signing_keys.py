@@ -64,9 +64,13 @@ class Signer(NamedTuple):
     private: rsa.RSAPrivateKey
 
 
-def generate_key(keyring: Keyring, realm: RealmId, now_us: int) -> StoredKey:
+def generate_private() -> rsa.RSAPrivateKey:
     """A new key. Takes a tenth of a second of CPU: run it in a thread."""
-    private = rsa.generate_private_key(_EXPONENT, _BITS)
+    return rsa.generate_private_key(_EXPONENT, _BITS)
+
+
+def seal_key(private: rsa.RSAPrivateKey, keyring: Keyring, realm: RealmId, now_us: int) -> StoredKey:
+    """What to store of a new key."""
     public = private.public_key()
     kid = _thumbprint(public)
     encoded = private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())

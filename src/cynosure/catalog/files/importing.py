@@ -70,8 +70,8 @@ async def load_metadata_file(catalog: OpenCatalog, location: Location) -> TableM
 async def import_pointer(catalog: OpenCatalog, caller: Caller, table: Identifier) -> ManagedTable:
     """Bring a table of which only the file is known into the store. At once asked for, it is done once.
 
-    Part of an operation that was authorized for this table: what is imported was named before, by whoever made
-    the table known.
+    Part of an operation that was authorized for this table: what is imported was named before, by whoever
+    made the table known.
     """
 
     async def prepare(view: View) -> Prepared[ManagedTable]:

@@ -10,6 +10,7 @@ from cynosure.auth.caller import Caller, commit_as
 from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.files.export import Export
 from cynosure.catalog.files.importing import import_pointer
+from cynosure.catalog.guards import Guards, join_guards
 from cynosure.catalog.managed.state import POINTER
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.commit_table import (
@@ -20,7 +21,6 @@ from cynosure.catalog.operations.commit_table import (
     remove_outdated,
 )
 from cynosure.catalog.resolve import find_table_ref, require_open
-from cynosure.catalog.guards import Guards, join_guards
 from cynosure.common.errors import BadInput
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.view import Overlay

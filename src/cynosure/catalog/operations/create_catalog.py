@@ -1,17 +1,23 @@
 """Create a catalog.
 
-Order as in `persistence.scopes`: its references first, then the entry in the realm's list, then the
-references are adopted. A crash in between leaves what the repairer removes or completes.
+Order as in `persistence.scopes`: its references first, then `catalog_admin` in `grants`, then the entry in
+the realm's list, then the references are adopted. A crash before the entry leaves what no list names: the
+repairer removes it, with the role in it. A crash after it, while the repairer deletes what it took for left
+over, leaves a catalog without references, which are made again empty; the role is made sure of after they
+are adopted, and at every start of a server (`roles.first_role`).
 """
 
 from msgspec import Struct
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.rbac import operations as ops
+from cynosure.auth.targets import RealmTarget
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.entities import CATALOG, CatalogEntity
 from cynosure.catalog.errors import CatalogExists
 from cynosure.catalog.listed import check_catalog_name, check_locations, outermost, require_unclaimed
-from cynosure.catalog.properties import check_properties
+from cynosure.catalog.properties import check_no_secrets, check_properties, check_reserved
+from cynosure.catalog.roles.first_role import ensure_catalog_admin
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
 from cynosure.persistence.index import encode_key
@@ -32,11 +38,16 @@ class NewCatalog(Struct, frozen=True, kw_only=True):
     s3_keys: S3Keys | None = None
     """In clear; sealed before anything is stored."""
     properties: dict[str, str] = {}
+    admins: tuple[str, ...] | None = None
+    """Names of the principal roles that get `catalog_admin`; without any, `service_admin`."""
 
 
 async def create_catalog(directory: Directory, caller: Caller, wanted: NewCatalog) -> CatalogEntity:
     """Create it. `CatalogExists` when the name is taken, `LocationRefused` when a location is."""
     persistence = directory.shared.persistence
+    realm = RealmTarget(caller.realm)
+    # Before anything is made; and again when it is listed.
+    await directory.authorize(caller, ops.CREATE_CATALOG, realm)
     stable_id = persistence.ids.next()
     catalog_id = CatalogId(str(stable_id))
     now_us = persistence.clock.now_us()
@@ -50,14 +61,14 @@ async def create_catalog(directory: Directory, caller: Caller, wanted: NewCatalo
         properties=dict(wanted.properties),
     )
     check_properties(entity.properties, directory.shared.settings.sizes)
+    check_reserved(entity.properties)
+    check_no_secrets(entity.properties)
     check_locations(entity)
     claimed = outermost(entity)
     key, id_key = encode_key(entity.name), encode_key(entity.id)
 
     async def prepare(view: View) -> Prepared[CatalogEntity]:
-        if await view.find("names", key) is not None:
-            raise CatalogExists(entity.name)
-        await require_unclaimed(view, claimed, entity.id)
+        await _require_possible(view, key, entity)
         # The first version has the stable id as its own.
         value = ObjRef(stable_id, CATALOG.name).pack()
         change = Change(
@@ -75,8 +86,18 @@ async def create_catalog(directory: Directory, caller: Caller, wanted: NewCatalo
         return Prepared(entity, changes, [NewObject(CATALOG, stable_id, entity)], [change])
 
     references = [catalog_reference(caller.realm, entity.id, name) for name in CATALOG_REFERENCES]
-    # Order: references, list, adopt.
+    await _require_possible(await directory.read(caller.realm), key, entity)
+    # Order: references, role, list, adopt, role again if it was swept.
     await prepare_references(persistence.backend, references, persistence.clock)
-    created = await directory.commit(caller, "create-catalog", prepare)
+    await ensure_catalog_admin(persistence, caller, entity.id, wanted.admins)
+    created = await directory.commit(caller, ops.CREATE_CATALOG, (realm,), prepare)
     await adopt_references(persistence.backend, references, persistence.clock)
+    await ensure_catalog_admin(persistence, caller, entity.id, wanted.admins)
     return created
+
+
+async def _require_possible(view: View, key: bytes, entity: CatalogEntity) -> None:
+    """Also asked before any reference is made, so that what cannot be leaves nothing behind."""
+    if await view.find("names", key) is not None:
+        raise CatalogExists(entity.name)
+    await require_unclaimed(view, outermost(entity), entity.id)

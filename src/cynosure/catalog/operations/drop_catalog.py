@@ -7,9 +7,10 @@ between them leaves: `catalog.closing`.
 from collections.abc import Awaitable, Callable, Mapping
 
 from cynosure.auth.caller import Caller
-from cynosure.catalog.closing import close, find_mark, reopen
+from cynosure.auth.rbac import operations as ops
+from cynosure.catalog.closing import close, find_marks, reopen
 from cynosure.catalog.directory import Directory
-from cynosure.catalog.listed import Listed, load_listed, location_keys
+from cynosure.catalog.listed import Listed, location_keys
 from cynosure.catalog.operations.update_catalog import touch_catalog
 from cynosure.common.errors import Conflict
 from cynosure.persistence.commit import Change, Prepared, View
@@ -19,30 +20,33 @@ from cynosure.persistence.index import encode_key
 
 async def drop_catalog(directory: Directory, caller: Caller, name: str) -> None:
     """Drop it. `NoSuchCatalog` when there is none, `CatalogNotEmpty` when it holds namespaces."""
-    seen = await load_listed((await directory.committer(caller.realm).read()).state, name)
+    view = await directory.read(caller.realm)
+    seen, _ = await directory.authorize_on(view, caller, ops.DROP_CATALOG, name)
     await close(directory.shared, caller, seen.entity.id, name)
     # Order: unlisted only after nothing can be written to it any more.
-    await directory.commit(caller, "drop-catalog", _unlist(seen))
+    await directory.commit_authorizing(caller, ops.DROP_CATALOG.name, _unlist(directory, caller, seen))
 
 
 async def reopen_catalog(directory: Directory, caller: Caller, name: str) -> None:
-    """Let a catalog that a drop closed and did not unlist be written to again."""
-    catalogs = directory.committer(caller.realm)
-    entity = (await load_listed((await catalogs.read()).state, name)).entity
-    # Order: look at the mark, stop the drop that put it, and only then remove it.
-    mark = await find_mark(directory.shared, caller, entity.id)
-    if mark is None:
+    """Let a catalog that a drop closed and did not unlist be written to again. For who may drop it."""
+    view = await directory.read(caller.realm)
+    entity = (await directory.authorize_on(view, caller, ops.DROP_CATALOG, name))[0].entity
+    # Order: look at the marks, stop the drop that put them, and only then remove them.
+    marks = await find_marks(directory.shared, caller, entity.id)
+    if marks is None:
         return
     await touch_catalog(directory, caller, name, entity.id)
-    await reopen(directory.shared, caller, entity.id, mark)
+    await reopen(directory.shared, caller, entity.id, marks)
 
 
-def _unlist(seen: Listed) -> Callable[[View], Awaitable[Prepared[None]]]:
+def _unlist(
+    directory: Directory, caller: Caller, seen: Listed
+) -> Callable[[View], Awaitable[Prepared[None]]]:
     entity = seen.entity
     key = encode_key(entity.name)
 
     async def prepare(view: View) -> Prepared[None]:
-        current = await load_listed(view, entity.name)
+        current, guards = await directory.authorize_on(view, caller, ops.DROP_CATALOG, entity.name)
         if current.ref != seen.ref:
             raise Conflict("The catalog was changed while it was being dropped", fix="Drop it again.")
         change = Change(
@@ -57,6 +61,6 @@ def _unlist(seen: Listed) -> Callable[[View], Awaitable[Prepared[None]]]:
             "ids": {encode_key(entity.id): None},
             "locations": dict.fromkeys(location_keys(entity)),
         }
-        return Prepared(None, changes, feed=[change])
+        return Prepared(None, changes, feed=[change], guards=guards)
 
     return prepare

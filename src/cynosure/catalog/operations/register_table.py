@@ -6,6 +6,7 @@ from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.files.importing import file_number_of, load_metadata_file
 from cynosure.catalog.files.versions import Version, keep_version
+from cynosure.catalog.guards import Guards
 from cynosure.catalog.locations import check_allowed, check_property_locations, claim_location, location_key
 from cynosure.catalog.managed.answer import TableAnswer
 from cynosure.catalog.managed.identity import load_identity
@@ -15,7 +16,6 @@ from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.create_table import prepared_creation
 from cynosure.catalog.properties import check_ours
 from cynosure.catalog.resolve import find_table_ref, require_free_name, require_namespace, require_open
-from cynosure.catalog.guards import Guards
 from cynosure.iceberg.metadata import TableMetadata
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail

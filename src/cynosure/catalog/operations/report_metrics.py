@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from cynosure.auth.caller import Caller, commit_as
 from cynosure.auth.rbac import operations as ops
+from cynosure.catalog.guards import Guards
 from cynosure.catalog.managed.identity import load_identity
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
@@ -17,7 +18,6 @@ from cynosure.catalog.reports import (
     reports_prefix,
 )
 from cynosure.catalog.resolve import require_table_ref
-from cynosure.catalog.guards import Guards
 from cynosure.common.errors import BadInput
 from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.objects import ObjRef

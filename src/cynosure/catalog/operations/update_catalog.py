@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.rbac.operations import Operation
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.entities import CATALOG, CatalogEntity
 from cynosure.catalog.errors import NoSuchCatalog
@@ -71,18 +72,21 @@ async def update_catalog(
             ),
         )
 
-    return await _change(directory, caller, name, apply, operation=ops.UPDATE_CATALOG.name)
+    return await _change(directory, caller, name, apply, ops.UPDATE_CATALOG)
 
 
 async def touch_catalog(directory: Directory, caller: Caller, name: str, catalog: CatalogId) -> None:
-    """Make a new version of this very catalog that says the same: whoever relied on the old one notices."""
+    """Make a new version of this very catalog that says the same: whoever relied on the old one notices.
+
+    Stops a drop on its way, so it is for who may drop the catalog.
+    """
 
     def apply(entity: CatalogEntity) -> CatalogEntity:
         if entity.id != catalog:
             raise NoSuchCatalog(name)
         return entity
 
-    await _change(directory, caller, name, apply, operation="reopen-catalog")
+    await _change(directory, caller, name, apply, ops.DROP_CATALOG, called="reopen-catalog")
 
 
 async def _change(
@@ -90,14 +94,15 @@ async def _change(
     caller: Caller,
     name: str,
     apply: Callable[[CatalogEntity], CatalogEntity],
+    operation: Operation,
     *,
-    operation: str,
+    called: str = "",
 ) -> CatalogEntity:
     persistence = directory.shared.persistence
     key = encode_key(name)
 
     async def prepare(view: View) -> Prepared[CatalogEntity]:
-        listed, guards = await directory.authorize_on(view, caller, ops.UPDATE_CATALOG, name)
+        listed, guards = await directory.authorize_on(view, caller, operation, name)
         entity = structs.replace(
             apply(listed.entity),
             version=listed.entity.version + 1,
@@ -129,4 +134,4 @@ async def _change(
         )
         return Prepared(entity, {"names": {key: value}, "locations": claims}, [new], [told], guards)
 
-    return await directory.commit_authorizing(caller, operation, prepare)
+    return await directory.commit_authorizing(caller, called or operation.name, prepare)

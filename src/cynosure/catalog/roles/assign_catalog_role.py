@@ -19,9 +19,7 @@ async def assign_catalog_role(catalog: OpenCatalog, caller: Caller, role: str, p
         role_id = found.entity.id
         changes = await change_assignment(view, user.id, role_id, is_assigned=True)
         key = usage_key(user.id, role_id)
-        told = role_change(
-            "catalog-role-assigned", found, ASSIGNMENTS, key, principal_role=principal_role
-        )
+        told = role_change("catalog-role-assigned", found, ASSIGNMENTS, key, principal_role=principal_role)
         guards = {principals.ref.key: principals.ref.head}
         return Prepared(None, changes, feed=[told] if changes else [], guards=guards)
 

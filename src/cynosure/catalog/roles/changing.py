@@ -1,9 +1,9 @@
 """How a change to a catalog's `grants` is authorized and committed.
 
-A change rests on other references too: the rights of its caller and the principal roles it names are in the
-realm's `principals`, the names of tables and namespaces in the catalog's `main`. Each that was asked is a guard:
-if it has moved before the commit, the change is prepared, and authorized, again. So of a grant and a drop, or
-of a grant and the revocation of the right to make it, one is decided after the other has been seen.
+A change rests on other references too: the rights of its caller and the principal roles it names are in
+the realm's `principals`, the names of tables and namespaces in the catalog's `main`. Each that was asked is a
+guard: if it has moved before the commit, the change is prepared, and authorized, again. So of a grant and a
+drop, or of a grant and the revocation of the right to make it, one is decided after the other has been seen.
 
 Must not break: whatever is read of another reference inside `prepare` is a guard of what is prepared.
 """
@@ -64,7 +64,7 @@ async def commit_role(
     *,
     targets: tuple[Target, ...] | None = None,
 ) -> R:
-    """Commit a change that concerns one catalog role. Without `targets`, it is the role that it is done to."""
+    """Commit a change about one catalog role. Without `targets`, it is the role that it is done to."""
 
     async def authorized(view: View) -> Prepared[R]:
         await require_open(view)

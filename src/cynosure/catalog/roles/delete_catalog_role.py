@@ -15,7 +15,13 @@ from cynosure.auth.caller import Caller, commit_as
 from cynosure.auth.entities import CATALOG_ADMIN
 from cynosure.auth.errors import BuiltIn
 from cynosure.auth.rbac import operations as ops
-from cynosure.auth.rbac.grants import ASSIGNMENTS, GRANTS, remove_assignments_of_role, remove_grants_of_role
+from cynosure.auth.rbac.grants import (
+    ASSIGNMENTS,
+    GRANTS,
+    Changes,
+    remove_assignments_of_role,
+    remove_grants_of_role,
+)
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.roles.changing import commit_role, role_change
 from cynosure.catalog.roles.lookup import FoundRole, role_key
@@ -46,7 +52,7 @@ async def delete_catalog_role(catalog: OpenCatalog, caller: Caller, name: str) -
 async def _delete(view: View, role: FoundRole, main: Base) -> Prepared[ObjId]:
     role_id = role.entity.id
     key = role_key(role.entity.name)
-    changes = {
+    changes: Changes = {
         "names": {key: None},
         "ids": {encode_id_key(role_id): None},
         **await remove_assignments_of_role(view, role_id, most=MOST_AT_ONCE + 1),

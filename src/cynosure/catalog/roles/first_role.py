@@ -1,8 +1,8 @@
 """`catalog_admin`, the role that every catalog begins with: it manages access and metadata, but not data.
 
-Must not break: a catalog that is listed has it, and a principal role that exists has it. It is made before the
-catalog is listed, and made sure of at every start, for catalogs of earlier versions and those whose creation
-was interrupted.
+Must not break: a catalog that is listed has it, and a principal role that exists has it. It is made before
+the catalog is listed, and made sure of at every start, for catalogs of earlier versions and those whose
+creation was interrupted.
 """
 
 from collections.abc import Sequence
@@ -57,8 +57,8 @@ async def ensure_catalog_admin(
 ) -> bool:
     """Make the role if it is missing, and give it to `admins` if nobody has it; whether anything was done.
 
-    Without `admins` that is `service_admin`, if the realm has it by now. For a caller that may create catalogs:
-    no further right is asked for.
+    Without `admins` that is `service_admin`, if the realm has it by now. For a caller that may create
+    catalogs: no further right is asked for.
     """
     committer = persistence.committer(catalog_reference(caller.realm, catalog, "grants"))
 
@@ -91,12 +91,19 @@ async def _make_role(
         return found, {}, [], []
     made = prepared_role(CATALOG_ADMIN, {}, persistence.ids.next(), persistence.clock.now_us())
     role_id, privileges = made.result.id, pack_privileges(ADMIN_PRIVILEGES)
-    changes: dict[str, dict[bytes, bytes | None]] = {index: dict(made.changes[index]) for index in made.changes}
+    changes: dict[str, dict[bytes, bytes | None]] = {
+        index: dict(made.changes[index]) for index in made.changes
+    }
     changes[GRANTS] = {
         securable_key(THE_CATALOG, role_id): privileges,
         by_role_key(role_id, THE_CATALOG): privileges,
     }
-    return FoundRole(ObjRef(role_id, CATALOG_ROLE.name), made.result), changes, list(made.objects), list(made.feed)
+    return (
+        FoundRole(ObjRef(role_id, CATALOG_ROLE.name), made.result),
+        changes,
+        list(made.objects),
+        list(made.feed),
+    )
 
 
 async def _has_user(view: View, principals: View, role: FoundRole) -> bool:

@@ -25,7 +25,7 @@ async def revoke_privilege(catalog: OpenCatalog, caller: Caller, role: str, gran
         raise BuiltIn(
             "Nobody could manage the catalog any more",
             field="privilege",
-            fix=f"Leave {grant.privilege.name} to {CATALOG_ADMIN}; take the role from who should not have it.",
+            fix=f"Leave it to {CATALOG_ADMIN}, and take that role from who should not have it.",
             name=role,
         )
     target = target_of(catalog, grant)
@@ -47,6 +47,4 @@ async def revoke_privilege(catalog: OpenCatalog, caller: Caller, role: str, gran
         return Prepared(None, changes, feed=[told] if changes else [], guards=guards)
 
     targets = (target, CatalogRoleTarget(catalog.entity.id, role))
-    await commit_role(
-        catalog, caller, OPERATIONS[f"revoke-on-{grant.kind}"], role, prepare, targets=targets
-    )
+    await commit_role(catalog, caller, OPERATIONS[f"revoke-on-{grant.kind}"], role, prepare, targets=targets)

@@ -1,14 +1,14 @@
-"""Remove what names something that is gone: grants on things that neither are there nor can be restored, grants
-to roles that are gone, and catalog roles of principal roles that are gone.
+"""Remove grants and assignments that name something that is gone.
 
-None of it grants anything, because ids are never used again; it only takes space. So it may be removed at
-leisure: a run looks at a bounded number of entries and goes on where the last one ended.
+That are grants on things that neither are there nor can be restored, grants to catalog roles that are
+gone, and catalog roles of principal roles that are gone. None of it grants anything, because ids are never
+used again; it only takes space. So it is removed at leisure: a run looks at a bounded number of entries and
+goes on where the last one ended.
 
-Must not break: an entry is removed only when what it names is missing in a state that was read *after* the
-entry was seen. What is created later has another id, and what was dropped and can be restored keeps its grants.
+Must not break: whether a thing is gone is asked of a state that was read *after* its entry was seen, and of
+one state, so that what is dropped or restored meanwhile is found in one place or the other.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 from cynosure.auth.caller import Caller, commit_as
@@ -19,14 +19,14 @@ from cynosure.auth.rbac.grants import (
     THE_CATALOG,
     assignee_key,
     by_role_key,
-    first_id,
     second_id,
     securable_key,
+    usage_key,
 )
 from cynosure.catalog.dropped import DROPPED
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.persistence.commit import Prepared, State, View
-from cynosure.persistence.index import after, encode_id_key
+from cynosure.persistence.index import after, decode_id_key, encode_id_key
 from cynosure.persistence.listing import scan_all
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import ObjId
@@ -34,6 +34,7 @@ from cynosure.persistence.spi import ObjId
 _BATCH: Final = 1_000
 MOST_LOOKED_AT: Final = 100_000
 """Entries of each index that one run looks at, per catalog."""
+_ID_BYTES: Final = 9
 
 
 class SweepPlaces:
@@ -56,33 +57,79 @@ class SweepPlaces:
 
 
 async def sweep_grants(catalog: OpenCatalog, caller: Caller, places: SweepPlaces) -> int:
-    """Remove what is left over, as far as this run looks; how many entries. Done by the server itself."""
-    return await _sweep_grants(catalog, caller, places) + await _sweep_assignments(catalog, caller, places)
+    """Remove what is left over, as far as this run looks; how many. Done by the server itself."""
+    grants = (await catalog.grants.read()).state
+    # Order: read after what is granted.
+    main = await catalog.read()
+    principals = (await read_principals(catalog.shared.persistence, catalog.realm)).state
+    there = _There(main)
+    granted = [
+        (securable, role)
+        for securable, role in await _look_at(catalog, grants, GRANTS, b"s", places)
+        if not (await _has_id(grants, role) and await there.has(securable))
+    ]
+    assigned = [
+        (role, user)
+        for role, user in await _look_at(catalog, grants, ASSIGNMENTS, b"a", places)
+        if not (await _has_id(grants, role) and await _has_id(principals, user))
+    ]
+    for at in range(0, len(granted), _BATCH):
+        keys = [
+            key
+            for securable, role in granted[at : at + _BATCH]
+            for key in (securable_key(securable, role), by_role_key(role, securable))
+        ]
+        await _remove(catalog, caller, GRANTS, keys)
+    for at in range(0, len(assigned), _BATCH):
+        keys = [
+            key
+            for role, user in assigned[at : at + _BATCH]
+            for key in (assignee_key(role, user), usage_key(user, role))
+        ]
+        await _remove(catalog, caller, ASSIGNMENTS, keys)
+    return len(granted) + len(assigned)
 
 
-async def _sweep_grants(catalog: OpenCatalog, caller: Caller, places: SweepPlaces) -> int:
-    removed = 0
-    start = places.get(catalog, GRANTS)
-    restorable: set[ObjId] | None = None
-    for _ in range(MOST_LOOKED_AT // _BATCH):
-        grants = (await catalog.grants.read()).state
-        entries = await grants.scan(GRANTS, prefix=b"s", start=start, limit=_BATCH)
-        if not entries:
-            places.remember(catalog, GRANTS, b"")
-            return removed
-        start = after(entries[-1][0])
-        # Order: what is there is read after what is granted, and what is dropped after what is there; a
-        # thing that is dropped or restored meanwhile is in one of them.
-        main = await catalog.read()
-        gone = [key for key, _ in entries if not await _is_there(main, grants, key)]
-        if gone:
-            if restorable is None or any(first_id(key) not in restorable for key in gone):
-                restorable = await _load_restorable(await catalog.read())
-            doomed = [
-                key
-                for key in gone
-                if first_id(key) not in restorable or not await _has_role(grants, second_id(key))
-            ]
-            removed += await _remove_grants(catalog, caller, doomed)
-    places.remember(catalog, GRANTS, start)
-    return removed
+class _There:
+    """What is in a catalog, or can be restored to it."""
+
+    def __init__(self, main: State) -> None:
+        self._main = main
+        self._restorable: set[ObjId] | None = None
+
+    async def has(self, securable: ObjId) -> bool:
+        if securable == THE_CATALOG or await _has_id(self._main, securable):
+            return True
+        if self._restorable is None:
+            entries = await scan_all(self._main, "dropped", b"")
+            ids = [ObjRef.unpack(value).id for _, value in entries]
+            self._restorable = set()
+            for at in range(0, len(ids), _BATCH):
+                dropped = await self._main.load_many(DROPPED, ids[at : at + _BATCH])
+                self._restorable |= {each.entity_id for each in dropped}
+        return securable in self._restorable
+
+
+async def _look_at(
+    catalog: OpenCatalog, grants: State, index: str, prefix: bytes, places: SweepPlaces
+) -> list[tuple[ObjId, ObjId]]:
+    start = places.get(catalog, index)
+    entries = await grants.scan(index, prefix=prefix, start=start, limit=MOST_LOOKED_AT)
+    places.remember(catalog, index, after(entries[-1][0]) if len(entries) == MOST_LOOKED_AT else b"")
+    return [(_first_id(key), second_id(key)) for key, _ in entries]
+
+
+def _first_id(key: bytes) -> ObjId:
+    return ObjId(decode_id_key(key[1 : 1 + _ID_BYTES]))
+
+
+async def _has_id(view: View, entity: ObjId) -> bool:
+    return await view.find("ids", encode_id_key(entity)) is not None
+
+
+async def _remove(catalog: OpenCatalog, caller: Caller, index: str, keys: list[bytes]) -> None:
+    async def prepare(view: View) -> Prepared[None]:
+        present = [key for key in keys if await view.find(index, key) is not None]
+        return Prepared(None, {index: dict.fromkeys(present)})
+
+    await commit_as(catalog.grants, caller, "sweep-grants", prepare)

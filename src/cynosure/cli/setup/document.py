@@ -207,7 +207,7 @@ def load_document(path: Path) -> Document:
             reason=" ".join(str(error).split()),
         ) from error
     try:
-        return _check(msgspec.convert(found or {}, type=Document))
+        return _check(msgspec.convert({} if found is None else found, type=Document))
     except msgspec.ValidationError as error:
         raise BadInput(
             "The file says something that is not understood, so nothing was done",
@@ -232,7 +232,7 @@ def _check(document: Document) -> Document:
             raise msgspec.ValidationError(
                 f"This version has internal catalogs only - at `$.catalogs[{at}].type`"
             )
-        if any(not all(levels) for levels in catalog.namespace_parts()):
+        if any(not levels or not all(levels) for levels in catalog.namespace_parts()):
             raise msgspec.ValidationError(
                 f"A level of a namespace is empty - at `$.catalogs[{at}].namespaces`"
             )
