@@ -277,6 +277,7 @@ async def test_many_different_queries_and_paths_are_not_all_remembered() -> None
 
     for number in range(5000):
         scope = {"method": "GET", "raw_path": b"/%d" % number, "query_string": b"size=%d" % number}
+        scope["headers"] = []
         await router(scope, ignore, ignore)  # type: ignore[arg-type]
 
     (endpoint, _) = router._match("GET", b"/1")

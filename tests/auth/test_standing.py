@@ -3,7 +3,7 @@
 import pytest
 
 from cynosure.auth.bootstrap import bootstrap_realm
-from cynosure.auth.caller import Caller, Identity
+from cynosure.auth.caller import Caller, Identity, operator_caller
 from cynosure.auth.entities import PrincipalEntity
 from cynosure.auth.errors import NoSuchRealm
 from cynosure.auth.identities import Identities
@@ -18,6 +18,7 @@ from cynosure.auth.operations.rotate_credentials import rotate_credentials
 from cynosure.auth.operations.set_trusted_service import set_trusted_service
 from cynosure.auth.operations.update_principal_role import update_principal_role
 from cynosure.auth.rbac.privileges import NONE, Privilege
+from cynosure.auth.realms import create_realm
 from cynosure.auth.standing import Standing
 from cynosure.common.errors import NotAuthenticated
 from cynosure.persistence.references import DEFAULT_REALM, realm_reference
@@ -25,6 +26,9 @@ from cynosure.persistence.spi import ObjId, RealmId
 from cynosure.testing.small_realm import SharedBackend, open_identities_on
 
 pytestmark = pytest.mark.anyio
+
+OPERATOR = operator_caller()
+"""Not even root may rotate another's credentials."""
 
 
 @pytest.fixture
@@ -129,9 +133,9 @@ async def test_tokens_end_with_the_secret_they_were_obtained_with(
 ) -> None:
     """I36."""
     first = Identity(etl.id, 1)
-    await rotate_credentials(identities, root_of(identities, root), "etl")
+    await rotate_credentials(identities, OPERATOR, "etl")
     await load(identities, first)
-    await rotate_credentials(identities, root_of(identities, root), "etl")
+    await rotate_credentials(identities, OPERATOR, "etl")
     with pytest.raises(NotAuthenticated):
         await load(identities, first)
     await load(identities, Identity(etl.id, 2))
@@ -142,11 +146,6 @@ async def test_tokens_end_with_the_secret_they_were_obtained_with(
         with pytest.raises(NotAuthenticated):
             await load(identities, Identity(etl.id, generation))
     await load(identities, Identity(etl.id, 4))
-
-
-def root_of(identities: Identities, root: Caller) -> Caller:
-    """An operator: not even root may rotate another's credentials."""
-    return Caller("operator", root.realm, is_operator=True)
 
 
 async def test_a_principal_made_again_under_the_same_name_is_another_one(
@@ -213,8 +212,6 @@ async def test_a_realm_that_does_not_exist_is_said_so_and_leaves_nothing_behind(
 async def test_an_identity_of_one_realm_means_nothing_in_another(
     identities: Identities, root: Caller
 ) -> None:
-    from cynosure.auth.realms import create_realm
-
     await create_realm(identities, RealmId("acme"))
     assert root.identity is not None
     with pytest.raises(NotAuthenticated):

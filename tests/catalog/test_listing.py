@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.listing import Listing, Paging, encode_list, list_encoded
 from cynosure.catalog.names import Identifier, children_prefix, namespace_key, table_key, tables_prefix
 from cynosure.catalog.opened import OpenCatalog
@@ -13,7 +14,7 @@ from cynosure.persistence.spi import CatalogId, ObjId, RealmId
 from cynosure.testing.small_catalog import ROOT
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
-TOP = Listing((), children_prefix(()), is_of_namespaces=True)
+TOP = Listing(ops.LIST_NAMESPACES, (), children_prefix(()))
 
 
 def key(prefix: bytes, catalog: str = "c") -> ListKey:
@@ -25,7 +26,7 @@ def test_encoded_tables_are_what_a_json_encoder_makes(levels: list[str], names: 
     namespace = tuple(levels)
     keys = [table_key(Identifier(namespace, name)) for name in names]
 
-    encoded = encode_list(Listing(namespace, tables_prefix(namespace)), keys, None)
+    encoded = encode_list(Listing(ops.LIST_TABLES, namespace, tables_prefix(namespace)), keys, None)
 
     expected = [{"namespace": levels, "name": name} for name in names]
     assert msgspec.json.decode(encoded) == {"identifiers": expected}
@@ -36,7 +37,7 @@ def test_encoded_namespaces_are_what_a_json_encoder_makes(levels: list[str], nam
     parent = tuple(levels)
     keys = [namespace_key((*parent, name)) for name in names]
 
-    encoded = encode_list(Listing(parent, children_prefix(parent), is_of_namespaces=True), keys, "token")
+    encoded = encode_list(Listing(ops.LIST_NAMESPACES, parent, children_prefix(parent)), keys, "token")
 
     expected = [[*levels, name] for name in names]
     assert msgspec.json.decode(encoded) == {"namespaces": expected, "next-page-token": "token"}
@@ -44,26 +45,26 @@ def test_encoded_namespaces_are_what_a_json_encoder_makes(levels: list[str], nam
 
 @pytest.mark.anyio
 async def test_a_list_is_read_once_per_commit(catalog: OpenCatalog) -> None:
-    first = await list_encoded(catalog, TOP, Paging())
+    first = await list_encoded(catalog, ROOT, TOP, Paging())
 
-    assert await list_encoded(catalog, TOP, Paging()) is first
-    assert await list_encoded(catalog, TOP, Paging(token="", size=1)) is first
+    assert await list_encoded(catalog, ROOT, TOP, Paging()) is first
+    assert await list_encoded(catalog, ROOT, TOP, Paging(token="", size=1)) is first
     await create_namespace(catalog, ROOT, ("other",), {})
-    assert msgspec.json.decode(await list_encoded(catalog, TOP, Paging())) == {
+    assert msgspec.json.decode(await list_encoded(catalog, ROOT, TOP, Paging())) == {
         "namespaces": [["ns"], ["other"]]
     }
     await drop_namespace(catalog, ROOT, ("other",))
-    assert await list_encoded(catalog, TOP, Paging()) == first
+    assert await list_encoded(catalog, ROOT, TOP, Paging()) == first
 
 
 @pytest.mark.anyio
 async def test_a_page_with_a_token_never_comes_from_memory(catalog: OpenCatalog) -> None:
     await create_namespace(catalog, ROOT, ("other",), {})
-    await list_encoded(catalog, TOP, Paging())
+    await list_encoded(catalog, ROOT, TOP, Paging())
 
-    page = msgspec.json.decode(await list_encoded(catalog, TOP, Paging(token="", size=1)))
+    page = msgspec.json.decode(await list_encoded(catalog, ROOT, TOP, Paging(token="", size=1)))
     rest = msgspec.json.decode(
-        await list_encoded(catalog, TOP, Paging(token=page["next-page-token"], size=1))
+        await list_encoded(catalog, ROOT, TOP, Paging(token=page["next-page-token"], size=1))
     )
 
     assert (page["namespaces"], rest) == ([["ns"]], {"namespaces": [["other"]]})

@@ -4,44 +4,13 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from cynosure import __version__
-from cynosure.cli.main import run
 from cynosure.common.errors import Misconfigured
-
-
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Cynosure = Callable[..., Ended]
-
-
-@pytest.fixture
-def cynosure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cynosure:
-    """Runs the entry point with these arguments, in an empty directory."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("TERMINAL_WIDTH", "100")
-
-    def call(*arguments: str) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["cynosure", *arguments])
-        capfd.readouterr()
-        code = 0
-        try:
-            run()
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else 0
-        return Ended(code, *capfd.readouterr())
-
-    return call
+from tests.cli.running import Cynosure
 
 
 def test_the_command_runs_as_a_process(tmp_path: Path) -> None:

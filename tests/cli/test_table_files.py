@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-import sys
-from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,39 +11,13 @@ import pytest
 from cynosure.catalog.files.export import name_file
 from cynosure.catalog.operations.create_namespace import create_namespace
 from cynosure.catalog.operations.create_table import CreateTable, create_table
-from cynosure.cli.main import run
+from cynosure.common.key_file import open_keyring
 from cynosure.persistence.lifecycle import open_persistence
 from cynosure.persistence.references import DEFAULT_REALM
 from cynosure.server.settings import load_settings
-from cynosure.server.wiring import open_directory
+from cynosure.server.wiring import open_serving
 from cynosure.testing.small_catalog import ROOT, SCHEMA
-
-
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Cynosure = Callable[..., Ended]
-
-
-@pytest.fixture
-def cynosure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cynosure:
-    """Runs the entry point with these arguments, in an empty directory."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["cynosure", *arguments])
-        capfd.readouterr()
-        code = 0
-        try:
-            run()
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else 0
-        return Ended(code, *capfd.readouterr())
-
-    return call
+from tests.cli.running import Cynosure
 
 
 class Files(NamedTuple):
@@ -61,11 +34,12 @@ def files(cynosure: Cynosure) -> Files:
 
     async def create() -> Files:
         settings = load_settings(environment={})
+        keyring = cache(lambda: open_keyring(settings.keyring, settings.server.data_dir))
         async with (
             open_persistence(settings.store_url.reveal()) as persistence,
-            open_directory(settings, persistence) as directory,
+            open_serving(settings, persistence, keyring) as serving,
         ):
-            catalog = await directory.open(DEFAULT_REALM, "lake")
+            catalog = await serving.directory.open(DEFAULT_REALM, "lake")
             await create_namespace(catalog, ROOT, ("a.b",), {})
             wanted = CreateTable(namespace=("a.b",), name="t", schema=SCHEMA)
             answer = await create_table(catalog, ROOT, wanted)

@@ -47,7 +47,9 @@ class TokenGate:
         realm = realm_of(scope)
         if self._heads is not None:
             further = self._ahead(scope, realm) if self._ahead is not None else ()
-            self._heads.read_ahead((realm_reference(realm, "principals"), *further))
+            principals = realm_reference(realm, "principals")
+            # Twice: asked for who it is, and for what they may.
+            self._heads.read_ahead((principals, principals, *further))
         caller = await self._authenticate(_bearer_token(scope), realm)
         request_id: str = scope.get(asgi.REQUEST_ID, "")
         # It ends with the scope that the telemetry middleware began.

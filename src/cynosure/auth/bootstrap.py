@@ -34,6 +34,7 @@ from cynosure.auth.operations.reset_credentials import reset_credentials
 from cynosure.auth.principals import (
     assignment_keys,
     client_key,
+    find_principal,
     principal_key,
     read_principals,
     role_key,
@@ -129,9 +130,8 @@ async def ensure_realms_bootstrapped(
         state = (await read_principals(persistence, realm)).state
         if await is_closed(state):
             continue
-        root = await find_object(state, "names", principal_key(ROOT), PRINCIPAL)
-        if root is not None:
-            made += _settle_drafts(identities, realm, root, files)
+        if await state.find("names", principal_key(ROOT)) is not None:
+            made += await _settle_drafts(identities, realm, files)
         elif realm in given:
             credentials = await bootstrap_realm(identities, realm, given[realm])
             made += [] if credentials is None else [Bootstrapped(realm, credentials, None)]
@@ -146,17 +146,21 @@ async def _bootstrap_randomly(
     credentials = Credentials(new_client_id(identities), new_client_secret(identities))
     # Order: written before they are good, so that good ones are never lost. When the outcome is unknown the
     # draft stays, and the next start finds out.
-    draft = files.write_draft(realm, credentials)
-    if await bootstrap_realm(identities, realm, credentials) is None:
-        files.discard(draft)
-        return []
-    return [Bootstrapped(realm, credentials, files.publish(draft, realm))]
+    files.write_draft(realm, credentials)
+    await bootstrap_realm(identities, realm, credentials)
+    return await _settle_drafts(identities, realm, files)
 
 
-def _settle_drafts(
-    identities: Identities, realm: RealmId, root: PrincipalEntity, files: CredentialFiles
+async def _settle_drafts(
+    identities: Identities, realm: RealmId, files: CredentialFiles
 ) -> list[Bootstrapped]:
-    """Drafts of those who died: the one that is good gets its place, the others are discarded."""
+    """The draft that is good gets its place; others, of those who lost or died, are discarded.
+
+    Only once there is a root: then no draft can become good any more.
+    """
+    root = await find_principal(identities.persistence, realm, ROOT)
+    if root is None:
+        return []
     found: list[Bootstrapped] = []
     for draft in files.list_drafts(realm):
         credentials = files.find_content(draft)
@@ -165,10 +169,10 @@ def _settle_drafts(
             and credentials.client_id == root.client_id
             and identities.hasher.find_match(credentials.client_secret, root.secrets) is not None
         )
-        if credentials is not None and is_good:
-            found.append(Bootstrapped(realm, credentials, files.publish(draft, realm)))
-        else:
+        if credentials is None or not is_good:
             files.discard(draft)
+        elif (path := files.publish(draft, realm)) is not None:
+            found.append(Bootstrapped(realm, credentials, path))
     return found
 
 

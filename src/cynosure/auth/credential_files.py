@@ -57,8 +57,8 @@ class CredentialFiles:
             ) from error
         return draft
 
-    def publish(self, draft: Path, realm: RealmId) -> Path:
-        """Give a draft that was committed its place; where it is now."""
+    def publish(self, draft: Path, realm: RealmId) -> Path | None:
+        """Give a draft that was committed its place; where it is now. `None` when another process did."""
         name = "root-credentials" if realm == DEFAULT_REALM else f"root-credentials-{realm}"
         number = 1
         while True:
@@ -67,15 +67,16 @@ class CredentialFiles:
             try:
                 os.link(draft, place)
             except FileExistsError:
+                if self.find_content(place) == self.find_content(draft):
+                    draft.unlink(missing_ok=True)
+                    return None
                 number += 1
-                continue
             except FileNotFoundError:
-                # Another worker found it good, and gave it its place.
-                return self._directory / f"{name}.json"
-            break
-        draft.unlink(missing_ok=True)
-        self._sync()
-        return place
+                return None
+            else:
+                draft.unlink(missing_ok=True)
+                self._sync()
+                return place
 
     def discard(self, draft: Path) -> None:
         """Forget a draft that did not come to be."""
@@ -89,10 +90,10 @@ class CredentialFiles:
             if path.name.removeprefix(f".root-credentials-{realm}.").isalnum()
         )
 
-    def find_content(self, draft: Path) -> Credentials | None:
-        """The credentials in a draft; `None` when it is gone or was not written to its end."""
+    def find_content(self, path: Path) -> Credentials | None:
+        """The credentials in a file; `None` when it is gone or was not written to its end."""
         try:
-            content = msgspec.json.decode(draft.read_bytes(), type=_Content)
+            content = msgspec.json.decode(path.read_bytes(), type=_Content)
         except (OSError, msgspec.DecodeError):
             return None
         return Credentials(content.client_id, Secret(content.client_secret))

@@ -85,12 +85,13 @@ class FoundRole(NamedTuple):
 
 async def read_principals(persistence: Persistence, realm: RealmId) -> Base:
     """The current `principals` of a realm, also of one that a stranger named; else `NoSuchRealm`."""
-    if is_realm_name(realm):
-        try:
-            return await persistence.read(realm_reference(realm, "principals"))
-        except NotFound as error:
-            raise NoSuchRealm(realm) from error
-    raise NoSuchRealm(realm[:128])
+    key = realm_reference(realm, "principals")
+    if not persistence.knows(key) and not is_realm_name(realm):
+        raise NoSuchRealm(realm[:128])
+    try:
+        return await persistence.read(key)
+    except NotFound as error:
+        raise NoSuchRealm(realm) from error
 
 
 async def require_principal(view: View, name: str) -> FoundPrincipal:

@@ -203,6 +203,9 @@ async def _find_commands(
 ) -> list[str]:
     """Commands that would allow it: the narrowest grant for each privilege that is missing."""
     narrowest = {each.missing: each for each in reversed(found.remedies)}
+    if any(each.on_kind == "realm" for each in narrowest.values()):
+        # Rights on the realm cannot be granted one by one.
+        return [f"cynosure principal-roles grant service_admin --principal {found.principal}"]
     wanted = [each for each in narrowest.values() if each.on_kind in ("catalog", "namespace", *_LEAVES)]
     if not wanted or catalog is None:
         return []

@@ -3,7 +3,6 @@
 A maintainer must not break: a secret is never a plain flag, because other users of the machine can see those.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +14,7 @@ from cynosure.cli.names import (
     SetProperties,
     change_properties,
     format_time,
+    make_absolute,
     parse_properties,
 )
 from cynosure.cli.output import print_fields, print_json, print_table, tell
@@ -189,7 +189,7 @@ def create(
         )
         return await server.management.create_catalog(wanted)
 
-    made = to.run(work)
+    made = to.run(work, initialise=True)
     if to.as_json:
         print_json(made)
     else:
@@ -353,14 +353,6 @@ def describe_catalog(
         "properties": {**properties, BASE_LOCATION: base},
         "storageConfigInfo": {"storageType": kind, "allowedLocations": allowed, **s3},
     }
-
-
-def make_absolute(location: str) -> str:
-    """A path as this user means it: the server has another working directory."""
-    scheme, colon, _ = location.partition(":")
-    if colon and scheme.isalnum():
-        return location
-    return f"file://{Path(location).expanduser().absolute()}"
 
 
 def _default_location(server: "Server", name: str) -> str:

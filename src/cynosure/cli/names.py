@@ -1,7 +1,8 @@
-"""Names as users write them: levels with dots between, properties as KEY=VALUE, times for people."""
+"""Names as users write them: levels with dots between, properties as KEY=VALUE, places, times for people."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -52,6 +53,14 @@ def change_properties(
     """Properties with these set and those removed."""
     gone = set(removed or ())
     return {name: value for name, value in {**current, **parse_properties(given)}.items() if name not in gone}
+
+
+def make_absolute(location: str) -> str:
+    """A path as this user means it: the server has another working directory."""
+    scheme, colon, _ = location.partition(":")
+    if colon and scheme.isalnum():
+        return location
+    return f"file://{Path(location).expanduser().absolute()}"
 
 
 def format_properties(properties: Mapping[str, str]) -> str:

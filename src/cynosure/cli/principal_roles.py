@@ -53,7 +53,10 @@ def create(
     Example: `cynosure principal-roles create analysts`
     """
     given = parse_properties(properties)
-    made = to.run(lambda server: server.management.create_principal_role(name, given, is_federated=federated))
+    made = to.run(
+        lambda server: server.management.create_principal_role(name, given, is_federated=federated),
+        initialise=True,
+    )
     print_done(f"Principal role {name} is ready.", made, to.as_json)
 
 

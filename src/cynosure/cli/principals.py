@@ -75,7 +75,8 @@ def create(
     made = to.run(
         lambda server: server.management.create_principal(
             name, given, client_id=new_client_id, is_rotation_required=rotation_required
-        )
+        ),
+        initialise=True,
     )
     _print_credentials(made, into, to.as_json)
 

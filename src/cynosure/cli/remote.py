@@ -122,14 +122,17 @@ class Remote:
     store: Store = None
     as_json: options.Json = False
 
-    def run(self, work: "Callable[[Server], Awaitable[T]]") -> T:
-        """Do the work with the server these flags mean."""
+    def run(self, work: "Callable[[Server], Awaitable[T]]", *, initialise: bool = False) -> T:
+        """Do the work with the server these flags mean.
+
+        `initialise`: where there is neither a server nor a store yet, make the store.
+        """
         import asyncio
 
         from cynosure.cli.transport import open_transport
 
         async def connect_and_work() -> T:
-            async with open_transport(self) as server:
+            async with open_transport(self, initialise=initialise) as server:
                 return await work(server)
 
         return asyncio.run(connect_and_work())

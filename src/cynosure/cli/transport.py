@@ -50,8 +50,8 @@ class Server:
 
 
 @asynccontextmanager
-async def open_transport(to: Remote) -> AsyncIterator[Server]:
-    """The server that these flags mean."""
+async def open_transport(to: Remote, *, initialise: bool = False) -> AsyncIterator[Server]:
+    """The server that these flags mean. `initialise`: make the store of a local one if it is not there."""
     profiles = load_profiles(profiles_path(os.environ))
     chosen = choose_server(to, os.environ, profiles)
     clock = SystemClock()
@@ -60,7 +60,7 @@ async def open_transport(to: Remote) -> AsyncIterator[Server]:
     if isinstance(chosen, Local):
         source = options.make_source(to.config, {"server.data_dir": to.data, "persistence.url": to.store})
         settings = source.load()
-        async with _open_local(settings, clock, rng) as http:
+        async with _open_local(settings, clock, rng, initialise=initialise) as http:
             yield Server(ApiClient(http, realm=realm), settings)
         return
     base = check_url(chosen.url, is_plain_allowed=to.plain_http or chosen.plain_http)
@@ -72,7 +72,9 @@ async def open_transport(to: Remote) -> AsyncIterator[Server]:
 
 
 @asynccontextmanager
-async def _open_local(settings: "Settings", clock: Clock, rng: random.Random) -> AsyncIterator[HttpClient]:
+async def _open_local(
+    settings: "Settings", clock: Clock, rng: random.Random, *, initialise: bool
+) -> AsyncIterator[HttpClient]:
     path = settings.server.operator_socket_path
     if is_answering(path):
         with short_path(path) as name:
@@ -83,7 +85,7 @@ async def _open_local(settings: "Settings", clock: Clock, rng: random.Random) ->
 
     from cynosure.server.wiring import open_operator_app
 
-    async with open_operator_app(settings, clock) as app:
+    async with open_operator_app(settings, clock, initialise=initialise) as app:
         transport = httpx.ASGITransport(app)
         async with HttpClient("http://operator", clock=clock, rng=rng, transport=transport) as http:
             yield http

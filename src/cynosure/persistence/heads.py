@@ -6,7 +6,7 @@ is already under way could miss a commit acknowledged in between. So while reads
 gather for the next one, and its cost is divided among them.
 
 Who knows early which heads a request will want asks for all of them at once (`read_ahead`), so that they share
-one round trip instead of following each other.
+one read instead of following each other.
 
 Must not break: with the default `max_staleness_s=0`, a read never returns a head older than one that
 was acknowledged, by any server, before the read began (docs/invariants.md).
@@ -16,6 +16,8 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from cynosure.common.clock import Clock
 from cynosure.common.errors import NotFound
@@ -36,9 +38,18 @@ class _Recent(NamedTuple):
 
 _Asked = dict[RefKey, "asyncio.Future[Reference | None]"]
 
-_ahead: ContextVar[_Asked | None] = ContextVar("heads_read_ahead", default=None)
-"""Reads that this request began before it needs them. Each answers one question and is gone then, so that
-whoever asks again, to learn what changed, asks the database."""
+
+class _Begun(Struct):
+    """A head that was read, or is being read, before it is asked for."""
+
+    answer: "Reference | None | asyncio.Future[Reference | None]"
+    uses: int
+    """How many questions it answers yet."""
+
+
+_ahead: ContextVar[dict[RefKey, _Begun] | None] = ContextVar("heads_read_ahead", default=None)
+"""What this request has begun to read. It answers as many questions as were expected; whoever asks again, to
+learn what changed, asks the database."""
 
 
 class Heads:
@@ -52,8 +63,6 @@ class Heads:
         self._readers: set[asyncio.Task[None]] = set()
         self._under_way = 0
         self._recent: dict[RefKey, _Recent] = {}
-        self._answers_at_once = False
-        """Whether the database did so when it was last asked."""
         self.reads = 0
 
     async def find(self, key: RefKey, *, is_fresh: bool = False) -> Reference | None:
@@ -62,6 +71,12 @@ class Heads:
         `is_fresh` asks the database also where staleness is allowed or a read was begun ahead: for those who
         know of a newer head, and would be given the older one for as long as it is remembered.
         """
+        if not is_fresh and (ahead := _ahead.get()) is not None and (begun := ahead.get(key)) is not None:
+            begun.uses -= 1
+            if not begun.uses:
+                del ahead[key]
+            answer = begun.answer
+            return await asyncio.shield(answer) if isinstance(answer, asyncio.Future) else answer
         if self._max_staleness_s and not is_fresh:
             recent = self._recent.get(key)
             if recent is not None and self._clock.monotonic_s() - recent.true_s <= self._max_staleness_s:
@@ -69,19 +84,24 @@ class Heads:
         refs = self._find_now((key,))
         if refs is not None:
             return refs[0]
-        ahead = None if is_fresh else _ahead.get()
-        begun = None if ahead is None else ahead.pop(key, None)
         # Shielded: one reader's cancellation must not take the answer from the others.
-        return await asyncio.shield(begun or self._gather(key))
+        return await asyncio.shield(self._gather(key))
 
     def read_ahead(self, keys: Iterable[RefKey]) -> None:
-        """Begin to read heads that this request is going to ask for, all in one round trip.
+        """Begin to read heads that this request is going to ask for, all in one read.
 
-        Call it once per request, as early as they are known. Nothing happens where reads are not round trips.
+        Call it once per request, as early as they are known; name a head as often as it will be asked for.
         """
-        if self._max_staleness_s or self._answers_at_once:
+        if self._max_staleness_s:
             return
-        _ahead.set({key: self._gather(key) for key in keys})
+        uses: dict[RefKey, int] = {}
+        for key in keys:
+            uses[key] = uses.get(key, 0) + 1
+        answers: Sequence[Reference | None | asyncio.Future[Reference | None]] | None
+        answers = self._find_now(tuple(uses))
+        if answers is None:
+            answers = [self._gather(key) for key in uses]
+        _ahead.set({key: _Begun(answer, uses[key]) for key, answer in zip(uses, answers, strict=True)})
 
     def _gather(self, key: RefKey) -> "asyncio.Future[Reference | None]":
         future = self._gathering.get(key)
@@ -125,7 +145,6 @@ class Heads:
         # Order: the time first, because an age counts from the start of its read.
         started_s = self._clock.monotonic_s() if self._max_staleness_s else 0.0
         refs = self._backend.fetch_refs_now(keys)
-        self._answers_at_once = refs is not None
         if refs is not None:
             self.reads += 1
             if self._max_staleness_s:

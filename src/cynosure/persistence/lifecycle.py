@@ -104,6 +104,10 @@ class Persistence:
             )
         return committer
 
+    def knows(self, key: RefKey) -> bool:
+        """Whether this process has used the reference."""
+        return key in self._committers
+
     async def read(self, key: RefKey) -> Base:
         """The current state of a reference that a stranger may have named; `NotFound` when there is none.
 

@@ -41,12 +41,10 @@ class Access:
 
     def gate(self, directory: Directory) -> TokenGate:
         """The gate of the public port."""
-        persistence = self.identities.persistence
-        is_round_trip = persistence.backend.fetch_refs_now(()) is None
         return TokenGate(
             self.tokens.authenticator,
             self.audit.denials,
-            heads=persistence.heads if is_round_trip else None,
+            heads=self.identities.persistence.heads,
             ahead=lambda scope, realm: _expect(directory, scope, realm),
         )
 
@@ -94,7 +92,7 @@ def _show(made: Sequence[Bootstrapped]) -> None:
 
 
 def _expect(directory: Directory, scope: Scope, realm: RealmId) -> Iterable[RefKey]:
-    """References of the catalog that a path names, so that all heads of a request come in one round trip."""
+    """References of the catalog that a path names, so that all heads of a request come in one read."""
     path: bytes = scope["raw_path"]
     if not path.startswith(_PATHS):
         return ()

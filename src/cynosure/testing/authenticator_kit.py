@@ -60,9 +60,7 @@ async def _refusal(authenticator: Authenticator, token: str, realm: RealmId) -> 
 class AuthenticatorKit:
     """Tests that hold for all authenticators."""
 
-    async def test_a_token_stands_for_its_principal_with_its_roles(
-        self, subject: AuthenticatorSubject
-    ) -> None:
+    async def test_a_token_stands_for_its_principal_and_roles(self, subject: AuthenticatorSubject) -> None:
         caller = await subject.authenticator.authenticate(await subject.token(), subject.realm)
 
         assert (caller.principal, caller.realm, caller.roles) == ("ann", subject.realm, ("analyst",))

@@ -16,7 +16,7 @@ from cynosure.common.keyring import Keyring
 from cynosure.persistence.backends.memory import MemoryBackend
 from cynosure.persistence.lifecycle import Persistence, open_persistence_on
 from cynosure.persistence.references import DEFAULT_REALM
-from cynosure.persistence.spi import RealmId, Reference, RefKey, Row
+from cynosure.persistence.spi import RealmId, Reference, Row
 from cynosure.testing.small_store import SwapRule
 
 KEYRING = Keyring({"k1": b"k" * 32}, "k1")
@@ -34,10 +34,6 @@ class SharedBackend(MemoryBackend):
 
     async def close(self) -> None:
         """The others still use it."""
-
-    def fetch_refs_now(self, keys: Sequence[RefKey]) -> list[Reference | None] | None:
-        """Nothing: as with a database that is not in this process."""
-        return None
 
     async def insert_ref(self, ref: Reference) -> bool:
         self._write()

@@ -8,6 +8,7 @@ import pytest
 from cynosure.api.app import make_service
 from cynosure.api.cynosure.routes import cynosure_routes
 from cynosure.api.iceberg.routes import iceberg_routes
+from cynosure.api.operator_gate import OperatorGate
 from cynosure.common.clock import SystemClock
 from cynosure.testing.small_catalog import make_catalog, open_directory_in
 
@@ -22,7 +23,9 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     async with open_directory_in(tmp_path) as directory:
         await make_catalog(directory, tmp_path, "lake")
         routes = [*iceberg_routes(directory), *cynosure_routes(directory)]
-        service = make_service(routes, title="t", version="1", clock=SystemClock(), rng=random.Random(1))
+        service = make_service(
+            routes, title="t", version="1", clock=SystemClock(), rng=random.Random(1), gate=OperatorGate()
+        )
         transport = httpx.ASGITransport(app=service.app)  # type: ignore[arg-type]
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             await client.post(f"{LAKE}/namespaces", json={"namespace": ["a"]})

@@ -12,6 +12,7 @@ import pytest
 
 from cynosure.api.app import make_service
 from cynosure.api.iceberg.routes import iceberg_routes
+from cynosure.api.operator_gate import OperatorGate
 from cynosure.catalog.directory import Directory
 from cynosure.common.clock import SystemClock
 from cynosure.testing.small_catalog import make_catalog, open_directory_in
@@ -27,7 +28,12 @@ async def directory(tmp_path: Path) -> AsyncIterator[Directory]:
 @pytest.fixture
 async def client(directory: Directory) -> AsyncIterator[httpx.AsyncClient]:
     service = make_service(
-        iceberg_routes(directory), title="test", version="1", clock=SystemClock(), rng=random.Random(1)
+        iceberg_routes(directory),
+        title="test",
+        version="1",
+        clock=SystemClock(),
+        rng=random.Random(1),
+        gate=OperatorGate(),
     )
     transport = httpx.ASGITransport(app=service.app)  # type: ignore[arg-type]
     async with httpx.AsyncClient(transport=transport, base_url="http://test/api/catalog/v1/lake/") as client:
@@ -116,7 +122,12 @@ def server(tmp_path: Path) -> Iterator[Server]:
         directory = await stack.enter_async_context(open_directory_in(tmp_path))
         await make_catalog(directory, tmp_path)
         service = make_service(
-            iceberg_routes(directory), title="test", version="1", clock=SystemClock(), rng=random.Random(1)
+            iceberg_routes(directory),
+            title="test",
+            version="1",
+            clock=SystemClock(),
+            rng=random.Random(1),
+            gate=OperatorGate(),
         )
         transport = httpx.ASGITransport(app=service.app)  # type: ignore[arg-type]
         client = httpx.AsyncClient(transport=transport, base_url="http://test")

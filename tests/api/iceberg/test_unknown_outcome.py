@@ -12,6 +12,7 @@ import pytest
 
 from cynosure.api.app import make_service
 from cynosure.api.iceberg.routes import iceberg_routes
+from cynosure.api.operator_gate import OperatorGate
 from cynosure.catalog.directory import Directory
 from cynosure.common.clock import SystemClock
 from cynosure.common.errors import OutcomeUnknown, Unavailable
@@ -45,7 +46,9 @@ async def lake(tmp_path: Path) -> AsyncIterator[Lake]:
     ):
         await make_catalog(directory, tmp_path, "lake")
         routes = iceberg_routes(directory)
-        service = make_service(routes, title="t", version="1", clock=SystemClock(), rng=random.Random(1))
+        service = make_service(
+            routes, title="t", version="1", clock=SystemClock(), rng=random.Random(1), gate=OperatorGate()
+        )
         transport = httpx.ASGITransport(app=service.app)  # type: ignore[arg-type]
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             await client.post("/api/catalog/v1/lake/namespaces", json={"namespace": ["a"]})

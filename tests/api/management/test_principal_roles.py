@@ -72,9 +72,7 @@ async def test_a_stale_version_is_a_conflict(root: httpx.AsyncClient, error_of: 
         ({"principalRole": {"name": "x", "federated": "no"}}, "principalRole.federated"),
     ],
 )
-async def test_bad_input_is_refused_by_field(
-    refusing: Any, error_of: Any, body: Any, field: str
-) -> None:
+async def test_bad_input_is_refused_by_field(refusing: Any, error_of: Any, body: Any, field: str) -> None:
     answer = await refusing.root.post("/principal-roles", json=body)
 
     assert error_of(answer) == (400, "BadRequestException")

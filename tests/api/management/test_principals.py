@@ -82,9 +82,7 @@ async def test_a_name_that_is_taken_is_a_conflict(root: httpx.AsyncClient, error
         ({"principal": {"name": "x"}, "credentialRotationRequired": "yes"}, "credentialRotationRequired"),
     ],
 )
-async def test_bad_input_is_refused_by_field(
-    refusing: Any, error_of: Any, body: Any, field: str
-) -> None:
+async def test_bad_input_is_refused_by_field(refusing: Any, error_of: Any, body: Any, field: str) -> None:
     answer = await refusing.root.post("/principals", json=body)
 
     assert error_of(answer) == (400, "BadRequestException")

@@ -230,7 +230,7 @@ def test_the_authorizer_and_its_explanation_say_what_the_facts_say():
         world, authorizers = runner.run(opened())
         try:
 
-            @settings(max_examples=60)
+            @settings(max_examples=max(40, settings.default.max_examples // 4))
             @given(cases())
             def in_any_world(case: Case) -> None:
                 runner.run(check(world, authorizers, case))

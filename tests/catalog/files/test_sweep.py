@@ -41,7 +41,7 @@ async def test_files_of_commits_that_never_were_go_and_all_others_stay(catalog: 
     foreign.write_text("{}")
     stray, later = plant(catalog, folder, 3), plant(catalog, folder, 9)
 
-    swept = await sweep_strays(catalog, grace=NOW)
+    swept = await sweep_strays(catalog, ROOT, grace=NOW)
 
     assert not stray.exists()
     assert {*folder.iterdir()} == committed | {foreign, later}
@@ -56,10 +56,10 @@ async def test_a_thorough_sweep_also_finds_tables_that_were_never_created_and_ne
     newer = plant(catalog, folder_of(created.metadata_location), 9)
     never = plant(catalog, base / "ns" / "never-1" / "metadata", 0)
 
-    dry = await sweep_strays(catalog, grace=NOW, is_thorough=True, is_dry_run=True)
+    dry = await sweep_strays(catalog, ROOT, grace=NOW, is_thorough=True, is_dry_run=True)
     assert newer.exists()
     assert never.exists()
-    wet = await sweep_strays(catalog, grace=NOW, is_thorough=True)
+    wet = await sweep_strays(catalog, ROOT, grace=NOW, is_thorough=True)
 
     assert dry.strays == wet.strays == 2
     assert not newer.exists()
@@ -70,7 +70,7 @@ async def test_a_thorough_sweep_also_finds_tables_that_were_never_created_and_ne
 async def test_young_files_are_left_alone(catalog: OpenCatalog):
     created = await make(catalog)
     stray = plant(catalog, folder_of(created.metadata_location), 0)
-    assert (await sweep_strays(catalog)).strays == 0
+    assert (await sweep_strays(catalog, ROOT)).strays == 0
     assert stray.exists()
 
 
@@ -78,7 +78,7 @@ async def test_files_of_a_dropped_table_stay(catalog: OpenCatalog):
     created = await make(catalog)
     await change(catalog, properties(k="v"))
     await drop_table(catalog, ROOT, T)
-    assert (await sweep_strays(catalog, grace=NOW, is_thorough=True)).strays == 0
+    assert (await sweep_strays(catalog, ROOT, grace=NOW, is_thorough=True)).strays == 0
     assert len(list(folder_of(created.metadata_location).iterdir())) == 2
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cynosure.auth.caller import Caller
+from cynosure.auth.caller import operator_caller
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.entities import CatalogEntity
 from cynosure.catalog.errors import CatalogExists, InvalidName, LocationRefused, NoSuchCatalog
@@ -43,7 +43,7 @@ async def test_a_new_catalog_is_found_listed_and_has_its_references(directory: D
 
     opened = await directory.open(DEFAULT_REALM, "lake")
     assert opened.entity == created == await load_catalog(directory, ROOT, "lake")
-    assert await list_catalogs(directory, ROOT) == [created]
+    assert (await list_catalogs(directory, ROOT)).catalogs == [created]
     backend = directory.shared.persistence.backend
     keys = [catalog_reference(DEFAULT_REALM, created.id, name) for name in CATALOG_REFERENCES]
     assert None not in await backend.fetch_refs(keys)
@@ -55,7 +55,7 @@ async def test_catalogs_are_listed_by_name_and_all_of_them(directory: Directory)
     for name in reversed(names):
         await create_catalog(directory, ROOT, on_s3(name))
 
-    assert [entity.name for entity in await list_catalogs(directory, ROOT)] == names
+    assert [entity.name for entity in (await list_catalogs(directory, ROOT)).catalogs] == names
 
 
 async def test_of_several_who_create_the_same_name_one_succeeds(directory: Directory) -> None:
@@ -67,7 +67,7 @@ async def test_of_several_who_create_the_same_name_one_succeeds(directory: Direc
 
     assert sum(isinstance(each, CatalogEntity) for each in outcomes) == 1
     assert sum(isinstance(each, CatalogExists) for each in outcomes) == 7
-    assert len(await list_catalogs(directory, ROOT)) == 1
+    assert len((await list_catalogs(directory, ROOT)).catalogs) == 1
 
 
 async def test_names_that_paths_mistake_are_names(directory: Directory) -> None:
@@ -89,7 +89,7 @@ async def test_what_cannot_be_a_name_is_refused_and_nothing_is_left(directory: D
         await create_catalog(directory, ROOT, on_s3(name, "s3://bucket/"))
 
     assert refused.value.field == "name"
-    assert await list_catalogs(directory, ROOT) == []
+    assert (await list_catalogs(directory, ROOT)).catalogs == []
     assert await directory.shared.persistence.backend.list_refs() == before
 
 
@@ -117,7 +117,7 @@ async def test_a_location_that_overlaps_with_that_of_another_catalog_is_refused(
     with pytest.raises(LocationRefused):
         await create_catalog(directory, ROOT, on_s3("second", "s3://elsewhere/", location))
 
-    assert [entity.name for entity in await list_catalogs(directory, ROOT)] == ["first"]
+    assert [entity.name for entity in (await list_catalogs(directory, ROOT)).catalogs] == ["first"]
 
 
 @pytest.mark.parametrize("location", ["s3://b/ab", "s3://b/c", "s3://a/a", "s3://b/A", "s3://b/%61"])
@@ -281,7 +281,7 @@ async def test_another_realm_has_its_own_catalogs(directory: Directory) -> None:
     )
     await create_catalog(directory, ROOT, on_s3("lake"))
 
-    created = await create_catalog(directory, Caller("root", acme), on_s3("lake"))
+    created = await create_catalog(directory, operator_caller("root", acme), on_s3("lake"))
 
     assert (await directory.open(acme, "lake")).entity == created
     assert (await directory.open(DEFAULT_REALM, "lake")).entity != created

@@ -63,7 +63,7 @@ async def test_a_catalog_that_holds_something_is_not_dropped_and_goes_on(
     for name in ("ns", "more"):
         await drop_namespace(catalog, ROOT, (name,))
     await drop_catalog(directory, ROOT, "lake")
-    assert await list_catalogs(directory, ROOT) == []
+    assert (await list_catalogs(directory, ROOT)).catalogs == []
 
 
 async def test_the_references_of_a_dropped_catalog_are_swept_and_those_of_others_are_not(
@@ -91,10 +91,10 @@ async def test_a_half_dropped_catalog_refuses_writes_and_is_dropped_again(
 
     with pytest.raises(CatalogClosed):
         await create_namespace(catalog, ROOT, ("ns",), {})
-    assert [entity.name for entity in await list_catalogs(directory, ROOT)] == ["lake"]
+    assert [entity.name for entity in (await list_catalogs(directory, ROOT)).catalogs] == ["lake"]
 
     await drop_catalog(directory, ROOT, "lake")
-    assert await list_catalogs(directory, ROOT) == []
+    assert (await list_catalogs(directory, ROOT)).catalogs == []
 
 
 async def test_a_half_dropped_catalog_can_be_opened_again(directory: Directory, tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ class GatedBackend(MemoryBackend):
         self._turns: asyncio.Queue[asyncio.Future[None]] = asyncio.Queue()
 
     async def swap_ref(self, expected: Reference, updated: Reference, rows: Sequence[Row] = ()) -> bool:
-        if self.is_gated and expected.key.name in ("main", "catalogs"):
+        if self.is_gated and expected.key.name in ("main", "grants", "catalogs"):
             turn = asyncio.get_running_loop().create_future()
             self._turns.put_nowait(turn)
             await turn
@@ -238,7 +238,7 @@ class Stage:
 
         for outcome in (dropped, opened, written):
             assert not isinstance(outcome, BaseException) or isinstance(outcome, CynosureError), repr(outcome)
-        is_listed = name in [entity.name for entity in await list_catalogs(directories[2], ROOT)]
+        is_listed = name in [entity.name for entity in (await list_catalogs(directories[2], ROOT)).catalogs]
         is_written = not isinstance(written, BaseException)
         assert is_listed or not is_written, f"lost: {played}"
         # Nobody creates it again: who was told that it is dropped was told the truth.

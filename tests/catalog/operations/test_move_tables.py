@@ -170,7 +170,7 @@ async def put_pointer(catalog: OpenCatalog, table: Identifier, metadata_location
         }
         return Prepared(None, changes, [new])
 
-    await catalog.commit(ROOT, "test", prepare)
+    await catalog.commit_as_part(ROOT, "test", prepare)
 
 
 async def test_a_table_known_by_its_file_only_is_imported_once_by_the_first_load(catalog: OpenCatalog):

@@ -171,7 +171,7 @@ async def test_nothing_is_written_to_a_closed_catalog(catalog: OpenCatalog) -> N
     async def close(view: View) -> Prepared[None]:
         return Prepared(None, {"names": {CLOSED: ObjRef(created.id, "namespace").pack()}})
 
-    await catalog.commit(ROOT, "close", close)
+    await catalog.commit_as_part(ROOT, "close", close)
 
     for attempt in (
         create_namespace(catalog, ROOT, ("b",), {}),

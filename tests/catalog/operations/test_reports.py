@@ -1,4 +1,5 @@
 import asyncio
+import dataclasses
 
 import msgspec
 import pytest
@@ -6,7 +7,7 @@ import pytest
 from cynosure.catalog.errors import NoSuchTable
 from cynosure.catalog.listing import Paging
 from cynosure.catalog.names import Identifier
-from cynosure.catalog.opened import OpenCatalog, Shared
+from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.create_table import CreateTable, create_table
 from cynosure.catalog.operations.list_reports import list_reports
 from cynosure.catalog.operations.report_metrics import Report, report_metrics
@@ -30,7 +31,7 @@ async def kept(catalog: OpenCatalog, table: Identifier = T) -> list[int | None]:
 def keeping(catalog: OpenCatalog, reports_kept: int) -> OpenCatalog:
     shared = catalog.shared
     settings = msgspec.structs.replace(shared.settings, reports_kept=reports_kept)
-    fewer = Shared(shared.persistence, shared.tables, settings, shared.background, shared.imports)
+    fewer = dataclasses.replace(shared, settings=settings)
     return OpenCatalog(catalog.realm, catalog.entity, fewer, catalog.files)
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from cynosure.cli.catalogs import describe_catalog, make_absolute
+from cynosure.cli.catalogs import describe_catalog
+from cynosure.cli.names import make_absolute
 from cynosure.cli.remote import read_secret
 from cynosure.cli.setup.document import CatalogPart, PrincipalPart, PrincipalRolePart
 from cynosure.cli.setup.plan import Key, Step

@@ -87,7 +87,7 @@ def apply_file(
             await apply_plan(server, plan, on_outcome=tell_outcome, on_credentials=keep)
 
     try:
-        to.run(work)
+        to.run(work, initialise=not dry_run)
     finally:
         if into is not None:
             into.remove_if_empty()

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
+from cynosure.cli.names import make_absolute
 from cynosure.cli.setup.document import CatalogPart, CatalogRolePart, Document, Properties
 from cynosure.client.catalog import Namespace
 from cynosure.client.management_types import Catalog, CatalogRole, Grant, Principal, PrincipalRole
@@ -138,7 +139,7 @@ def _plan_catalog_change(part: CatalogPart, found: Catalog) -> list[Step]:
     known = {_same(each) for each in (*found.allowed_locations, found.base_location)}
     added = [each for each in part.allowed_locations if _same(each) not in known]
     if added:
-        storage["allowedLocations"] = [*found.allowed_locations, *added]
+        storage["allowedLocations"] = [*found.allowed_locations, *map(make_absolute, added)]
     properties = _changed(found.properties, part.properties)
     if storage or properties:
         text = f"catalog {part.name}: {', '.join((*properties, *storage))}"
@@ -195,4 +196,4 @@ def _changed(current: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str,
 
 def _same(location: str) -> str:
     """A location as it is compared: a path and its URL are one, with or without a slash at the end."""
-    return location.removeprefix("file://").rstrip("/")
+    return make_absolute(location).rstrip("/")
