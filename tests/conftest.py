@@ -8,6 +8,7 @@ import asyncio
 import os
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import hypothesis
@@ -65,6 +66,19 @@ def _service(name: str, variable: str) -> str:
 @pytest.fixture
 def postgres_schema_url(postgres_url: str) -> Iterator[str]:
     """A store URL in an empty schema of its own, dropped afterwards."""
+    with _schema(postgres_url) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def shared_schema_url(postgres_url: str) -> Iterator[str]:
+    """The same for all tests of a module."""
+    with _schema(postgres_url) as url:
+        yield url
+
+
+@contextmanager
+def _schema(postgres_url: str) -> Iterator[str]:
     schema = f"test_{uuid.uuid4().hex[:16]}"
     asyncio.run(_execute(postgres_url, f"CREATE SCHEMA {schema}"))
     yield f"{postgres_url}?schema={schema}"

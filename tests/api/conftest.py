@@ -1,7 +1,7 @@
 """A service from routes, and a client that speaks to it without a network."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
 import httpx
@@ -13,6 +13,8 @@ from cynosure.api.operator_gate import OperatorGate
 from cynosure.api.router import Route
 from cynosure.common.clock import SystemClock
 from cynosure.common.telemetry.metrics import start_metrics, stop_metrics
+from cynosure.testing.harness.clock import ManualClock
+from tests.auth.tokens.world import TokenWorld, open_world
 
 ClientFor = Callable[..., httpx.AsyncClient]
 
@@ -54,3 +56,10 @@ def _recording() -> Iterator[None]:
         yield
     finally:
         stop_metrics()
+
+
+@pytest.fixture
+async def world(anyio_backend: str, manual_clock: ManualClock) -> AsyncIterator[TokenWorld]:
+    """Principals and tokens on a fresh store."""
+    async with open_world(manual_clock) as opened:
+        yield opened

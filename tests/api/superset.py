@@ -74,13 +74,16 @@ class Comparison:
         for wanted in self._alternatives(self._theirs, theirs):
             partner = _partner(found, wanted)
             if partner is None:
-                self.lacks.append(f"{place}: no {_kind(wanted)}")
+                self.lacks.append(f"{place}: no {_kind(wanted) or wanted.get('type')}")
             else:
                 self._compare_one(f"{place}{_kind(wanted)}", partner, wanted, is_request=is_request)
 
     def _compare_one(self, place: str, ours: Document, theirs: Document, *, is_request: bool) -> None:
         if theirs.get("type") != ours.get("type") and ours.get("type") is not None:
             self.lacks.append(f"{place}: {ours.get('type')} instead of {theirs.get('type')}")
+            return
+        if _is_open(ours):
+            self.compared += len(theirs.get("properties", {}))
             return
         if "enum" in theirs and "enum" in ours:
             missing = set(theirs["enum"]) - set(ours["enum"])
@@ -94,13 +97,14 @@ class Comparison:
             self.lacks.append(f"{place}: requires {sorted(more_required)}")
         if not is_request and less_required:
             self.lacks.append(f"{place}: may leave out {sorted(less_required)}")
+        tag = theirs.get("tag", ("", ""))[0]
         for name, schema in theirs.get("properties", {}).items():
             self.compared += 1
+            if name == tag:
+                continue  # It is what the partner was chosen by.
             offered = ours.get("properties", {}).get(name)
             if offered is None:
-                # An object that says nothing about its properties takes them all.
-                if ours.get("properties") or ours.get("type") != "object":
-                    self.lacks.append(f"{place}.{name}: missing")
+                self.lacks.append(f"{place}.{name}: missing")
                 continue
             self._compare(f"{place}.{name}", offered, schema, is_request=is_request)
 
@@ -162,11 +166,15 @@ def _partner(found: list[Document], wanted: Document) -> Document | None:
 
 def _fits(candidate: Document, tag: tuple[str, str]) -> bool:
     name, value = tag
-    # An object that says nothing about its properties takes them all.
-    if candidate["type"] == "object" and not candidate["properties"]:
+    if _is_open(candidate):
         return True
     described = candidate["properties"].get(name, {})
     return value in (described.get("const"), *described.get("enum", ()))
+
+
+def _is_open(schema: Document) -> bool:
+    """An object that says nothing about its properties takes them all."""
+    return schema["type"] == "object" and not schema["properties"]
 
 
 def _kind(schema: Document) -> str:

@@ -12,6 +12,7 @@ import httpx
 from cynosure.api.app import Service, make_service
 from cynosure.api.cynosure.routes import cynosure_routes
 from cynosure.api.iceberg.routes import iceberg_routes
+from cynosure.api.management.events import event_routes
 from cynosure.api.management.routes import management_routes
 from cynosure.api.oauth import TOKENS_PATH, oauth_routes
 from cynosure.api.token_gate import TokenGate
@@ -79,13 +80,13 @@ class World:
         bare = httpx.AsyncClient(transport=self._transport, base_url=BASE, headers=client.headers)
         return Admin(bare)
 
-    def catalog(self, name: str, **more: Any) -> dict[str, Any]:
-        """A catalog of local files, as createCatalog takes it."""
-        location = f"file://{self.folder / name}"
+    def catalog(self, directory: str, **more: Any) -> dict[str, Any]:
+        """A catalog of local files, as createCatalog takes it; called like its directory."""
+        location = f"file://{self.folder / directory}"
         return {
             "catalog": {
                 "type": "INTERNAL",
-                "name": name,
+                "name": directory,
                 "properties": {"default-base-location": location},
                 "storageConfigInfo": {"storageType": "FILE", "allowedLocations": [location]},
                 **more,
@@ -127,6 +128,7 @@ async def open_world(folder: Path, settings: AuthSettings = AuthSettings()) -> A
                     *iceberg_routes(directory),
                     *cynosure_routes(directory),
                     *management_routes(directory, identities),
+                    *event_routes(audit.events),
                 ],
                 title="test",
                 version="1",

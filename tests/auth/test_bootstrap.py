@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,9 @@ from cynosure.auth.operations.delete_principal_role import delete_principal_role
 from cynosure.auth.operations.list_roles_of_principal import list_roles_of_principal
 from cynosure.auth.principals import find_client, find_principal
 from cynosure.auth.realms import create_realm, list_realms
+from cynosure.auth.secret_hash import SecretHasher
 from cynosure.common.errors import Misconfigured, Unavailable
+from cynosure.common.keyring import Keyring
 from cynosure.common.secrets import Secret
 from cynosure.persistence.references import DEFAULT_REALM
 from cynosure.persistence.spi import RealmId
@@ -258,6 +261,25 @@ async def test_a_directory_that_cannot_be_written_leaves_no_root_without_a_secre
         await start(shared_backend, tmp_path / "missing")
     async with open_identities_on(shared_backend) as identities:
         assert await find_principal(identities.persistence, DEFAULT_REALM, "root") is None
+
+
+async def test_a_server_with_other_keys_is_refused_at_its_start(
+    shared_backend: SharedBackend, folder: Path
+) -> None:
+    """Else every login there would be refused, with the right secret."""
+    await start(shared_backend, folder)
+
+    async with open_identities_on(shared_backend) as identities:
+        strange = SecretHasher(lambda: Keyring({"k1": b"z" * 32}, "k1"))
+        other = replace(identities, hasher=strange)
+        with pytest.raises(Misconfigured) as refused:
+            await ensure_realms_bootstrapped(other, {}, CredentialFiles(folder))
+        assert "reset-root" in refused.value.fix
+
+        # Whoever lost the keys begins anew.
+        fresh = await reset_root(other, DEFAULT_REALM)
+        assert await is_root(other, DEFAULT_REALM, fresh)
+        assert await ensure_realms_bootstrapped(other, {}, CredentialFiles(folder)) == []
 
 
 async def test_drafts_are_never_readable_by_others(folder: Path) -> None:

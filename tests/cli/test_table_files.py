@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -37,7 +38,7 @@ def files(cynosure: Cynosure) -> Files:
         keyring = cache(lambda: open_keyring(settings.keyring, settings.server.data_dir))
         async with (
             open_persistence(settings.store_url.reveal()) as persistence,
-            open_serving(settings, persistence, keyring) as serving,
+            open_serving(settings, persistence, keyring, sys.stderr) as serving,
         ):
             catalog = await serving.directory.open(DEFAULT_REALM, "lake")
             await create_namespace(catalog, ROOT, ("a.b",), {})

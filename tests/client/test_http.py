@@ -15,6 +15,8 @@ from cynosure.common.errors import (
     Conflict,
     CynosureError,
     Expired,
+    Forbidden,
+    NotAuthenticated,
     NotFound,
     OutcomeUnknown,
     TooLarge,
@@ -158,7 +160,9 @@ async def test_the_deadline_ends_a_wait(method: str, expected: type[CynosureErro
         (409, "NamespaceNotEmptyException", Conflict),
         (410, "ExpiredException", Expired),
         (413, "", TooLarge),
-        (403, "ForbiddenException", RequestRefused),
+        (401, "NotAuthorizedException", NotAuthenticated),
+        (403, "ForbiddenException", Forbidden),
+        (418, "TeapotException", RequestRefused),
         (504, "CommitStateUnknownException", OutcomeUnknown),
     ],
 )
@@ -210,3 +214,12 @@ async def test_a_lost_answer_to_a_change_is_an_unknown_outcome(fault_proxy) -> N
                 await client.request("POST", "/x", timeout_s=5)
 
     assert len(seen) == 1, "the server did get it"
+
+
+async def test_an_impatient_client_is_told_at_once_that_nobody_is_there() -> None:
+    client = HttpClient("http://127.0.0.1:1", clock=SystemClock(), rng=random.Random(1), is_patient=False)
+
+    async with client:
+        async with asyncio.timeout(20):
+            with pytest.raises(Unavailable, match="cannot be reached"):
+                await client.request("POST", "/x", timeout_s=3600)

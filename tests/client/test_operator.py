@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from cynosure.api.app import make_service
 from cynosure.api.operator import OperatorCommand, OperatorCommands, operator_routes
+from cynosure.api.operator_gate import OperatorGate
 from cynosure.catalog.errors import NoSuchCatalog
 from cynosure.client.errors import ServerFailed, from_failed
 from cynosure.client.operator import find_operator
@@ -51,7 +52,12 @@ async def work(params: Params, report: Report) -> Any:
 async def serving(path: Path) -> AsyncIterator[HttpServer]:
     commands = OperatorCommands([OperatorCommand("work", Params, work)])
     service = make_service(
-        operator_routes(commands), title="t", version="1", clock=SystemClock(), rng=random.Random(1)
+        operator_routes(commands),
+        title="t",
+        version="1",
+        clock=SystemClock(),
+        rng=random.Random(1),
+        gate=OperatorGate(),
     )
     config = uvicorn.Config(service.app, lifespan="off", log_config=None, timeout_graceful_shutdown=1)  # type: ignore[arg-type]
     server = HttpServer(config)

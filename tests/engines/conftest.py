@@ -41,6 +41,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             from tests.engines.spark.jars import find_jars
 
             find_jars()
+        if any(path == HERE / "test_polaris_cli.py" for path in chosen):
+            from tests.engines.polaris.install import install_polaris
+
+            install_polaris()
     except ToolFailed as failed:
         pytest.exit(f"tests/engines cannot run: {failed}", returncode=1)
 

@@ -3,10 +3,11 @@
 import asyncio
 from datetime import timedelta
 from random import Random
+from typing import cast
 
 import pytest
 
-from cynosure.common.errors import AlreadyExists, BadInput
+from cynosure.common.errors import AlreadyExists, BadInput, Conflict
 from cynosure.persistence.cache import ObjectCache
 from cynosure.persistence.commit import CommitLimits, Committer, Counters, Prepared, Request, View
 from cynosure.persistence.heads import Heads
@@ -25,13 +26,16 @@ from cynosure.persistence.scopes import (
     REALM_ENTRY,
     RealmEntry,
     adopt_references,
+    clear_unlisted,
     create_realm,
+    find_realm,
     list_catalog_ids,
     list_realms,
     mend_catalogs,
     mend_realms,
     prepare_references,
     sweep_unlisted,
+    unlist_realm,
 )
 from cynosure.persistence.spi import REALM_SCOPE, CatalogId, ObjId, RealmId, RefKey
 from cynosure.persistence.store import NewObject, Store
@@ -43,7 +47,6 @@ pytestmark = pytest.mark.anyio
 GRACE = timedelta(hours=3)
 ACME = RealmId("acme")
 KEYS = [realm_reference(ACME, name) for name in REALM_REFERENCES]
-FIRST_GENERATION = CountingIds().next()
 
 
 class World:
@@ -117,7 +120,7 @@ async def test_a_new_realm_is_listed_and_has_its_references(world: World) -> Non
     assert await list_realms(world.realms()) == [ACME]
     assert await world.has_references()
     # Nobody's earlier look at them counts any more.
-    assert {ref.generation for ref in await world.backend.list_refs(ACME)} == {FIRST_GENERATION + 1}
+    assert {ref.generation for ref in await world.backend.list_refs(ACME)} == {1}
 
 
 async def test_a_name_is_given_once(world: World) -> None:
@@ -239,9 +242,9 @@ async def test_a_listed_realm_without_references_is_mended(world: World) -> None
     await world.list_only()
     assert not await world.has_references()
 
-    assert sorted(await mend_realms(world.realms(), world.backend, world.clock, world.ids)) == sorted(KEYS)
+    assert sorted(await mend_realms(world.realms(), world.backend, world.clock)) == sorted(KEYS)
     assert await world.has_references()
-    assert await mend_realms(world.realms(), world.backend, world.clock, world.ids) == []
+    assert await mend_realms(world.realms(), world.backend, world.clock) == []
 
 
 async def test_listed_catalogs_get_the_references_they_lack(world: World) -> None:
@@ -263,3 +266,86 @@ async def test_listed_catalogs_get_the_references_they_lack(world: World) -> Non
     assert set(made) == wanted - {main}
     assert {ref.key for ref in await world.backend.list_refs(ACME)} >= wanted
     assert await mend_catalogs(world.catalogs(), world.backend, world.clock) == []
+
+
+# --- a name that comes back ------------------------------------------------------------------------
+
+
+async def delete(world: World) -> None:
+    realms = world.realms()
+    seen = await find_realm((await realms.read()).state, ACME)
+    assert seen is not None
+    await unlist_realm(realms, seen, principal="root")
+    assert await clear_unlisted(realms, ACME, world.backend)
+
+
+async def write(world: World) -> None:
+    async def prepare(view: View) -> Prepared[None]:
+        return Prepared(None, {"ids": {encode_key("1"): b"old"}})
+
+    await world.catalogs().commit(Request(prepare, "root", "test"))
+
+
+async def test_every_realm_of_a_name_has_greater_generations_than_the_one_before(world: World) -> None:
+    """Also when its references were raised by many collections meanwhile, and whatever the clocks say."""
+    await world.create()
+    for ref in await world.backend.list_refs(ACME):
+        assert await world.backend.swap_ref(ref, ref._replace(generation=ref.generation + 100_000))
+    before = max(ref.generation for ref in await world.backend.list_refs(ACME))
+
+    await delete(world)
+    assert await world.backend.list_refs(ACME) == []
+    await world.create()
+
+    assert min(ref.generation for ref in await world.backend.list_refs(ACME)) > before
+
+
+async def test_references_that_were_left_behind_are_not_taken_over(world: World) -> None:
+    """Whoever deleted the old realm died before it deleted its references."""
+    await world.create()
+    await write(world)
+    seen = await find_realm((await world.realms().read()).state, ACME)
+    assert seen is not None
+    await unlist_realm(world.realms(), seen, principal="root")
+
+    await world.create()
+
+    assert {ref.head for ref in await world.backend.list_refs(ACME)} == {0}
+    assert await list_catalog_ids(world.catalogs()) == []
+
+
+async def test_whoever_clears_with_an_old_look_at_the_list_deletes_nothing(world: World) -> None:
+    await prepare_references(world.backend, KEYS, world.clock)
+
+    class Late:
+        """Reads the list, and is stopped until the realm is created and in use."""
+
+        async def read(self, *, is_fresh: bool = False) -> object:
+            base = await world.realms().read(is_fresh=is_fresh)
+            if ACME not in await list_realms(world.realms()):
+                await world.create()
+                await write(world)
+            return base
+
+    assert not await clear_unlisted(cast(Committer, Late()), ACME, world.backend)
+
+    assert await world.has_references()
+    assert await list_catalog_ids(world.catalogs()) == ["1"]
+
+
+async def test_a_listed_realm_is_not_cleared(world: World) -> None:
+    await world.create()
+    assert not await clear_unlisted(world.realms(), ACME, world.backend)
+    assert await world.has_references()
+
+
+async def test_a_realm_that_was_changed_meanwhile_is_not_unlisted(world: World) -> None:
+    await world.create()
+    seen = await find_realm((await world.realms().read()).state, ACME)
+    assert seen is not None
+    await unlist_realm(world.realms(), seen, principal="root")
+    await world.create()
+
+    with pytest.raises(Conflict):
+        await unlist_realm(world.realms(), seen, principal="root")
+    assert await list_realms(world.realms()) == [ACME]

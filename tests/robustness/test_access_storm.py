@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -64,30 +64,37 @@ async def test_kill_9_during_grants_loses_no_acknowledged_one_and_brings_back_no
 # --- two servers on one database -------------------------------------------------------------------
 
 
-@pytest.fixture
-async def pair(
-    processes: Processes, postgres_schema_url: str, tmp_path: Path
-) -> tuple[CatalogServer, CatalogServer]:
-    """Two servers that share a database, a root and a catalog `lake` with a namespace `ns`."""
-    shared = tmp_path / "shared"
+@pytest.fixture(scope="module")
+def pair(
+    shared_schema_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[CatalogServer, CatalogServer]]:
+    """Two servers that share a database, keys, a root and a catalog `lake` with a namespace `ns`."""
+    directory = tmp_path_factory.mktemp("pair")
+    shared = directory / "shared"
     env = {
-        "CYNOSURE_PERSISTENCE__URL": postgres_schema_url,
+        "CYNOSURE_PERSISTENCE__URL": shared_schema_url,
         "CYNOSURE_STORAGE__FILE_ROOTS__SHARED": str(shared),
+        "CYNOSURE_KEYRING__FILE": str(directory / "keyring.json"),
     }
     root = make_credential()
-    # At once: exactly one of them makes the realm's root, and both know it afterwards.
-    first, second = await asyncio.gather(
-        *(
-            start_catalog_server(
-                processes, tmp_path, data=tmp_path / name, name=name, credential=root, env=env
+
+    async def start() -> tuple[CatalogServer, CatalogServer]:
+        # At once: exactly one of them makes the realm's root, and both know it afterwards.
+        first, second = await asyncio.gather(
+            *(
+                start_catalog_server(
+                    processes, directory, data=directory / name, name=name, credential=root, env=env
+                )
+                for name in ("first", "second")
             )
-            for name in ("first", "second")
         )
-    )
-    lake = await first.create_catalog("lake", location=(shared / "lake").as_uri())
-    async with lake.client() as http:
-        (await http.post(f"{lake.url}/namespaces", json={"namespace": ["ns"]})).raise_for_status()
-    return first, second
+        lake = await first.create_catalog("lake", location=(shared / "lake").as_uri())
+        async with lake.client() as http:
+            (await http.post(f"{lake.url}/namespaces", json={"namespace": ["ns"]})).raise_for_status()
+        return first, second
+
+    with Processes(directory) as processes:
+        yield asyncio.run(start())
 
 
 async def ask(server: CatalogServer, token: str) -> int:
@@ -106,7 +113,6 @@ def key_of(token: str) -> str:
 READ = Grant("NAMESPACE_READ_PROPERTIES")
 
 
-@pytest.mark.postgres
 async def test_what_one_server_takes_away_is_gone_with_the_next_request_on_the_other(
     pair: tuple[CatalogServer, CatalogServer],
 ) -> None:
@@ -135,25 +141,23 @@ async def test_what_one_server_takes_away_is_gone_with_the_next_request_on_the_o
         assert [await ask(server, ann) for server in (second, first)] == [401, 401]
 
 
-@pytest.mark.postgres
 async def test_a_secret_that_was_reset_on_one_server_ends_its_tokens_on_the_other(
     pair: tuple[CatalogServer, CatalogServer],
 ) -> None:
     first, second = pair
     async with first.client() as http:
         admin = Admin(http)
-        old = await admin.create_user("ann", "lake", READ)
+        old = await admin.create_user("bob", "lake", READ)
         token = second.login_as(old).token()
         assert await ask(second, token) == 200
 
-        await admin.reset("ann")
+        await admin.reset("bob")
 
         assert [await ask(server, token) for server in (second, first)] == [401, 401]
         with pytest.raises(AssertionError, match="401"):
             second.login_as(old).token()
 
 
-@pytest.mark.postgres
 async def test_keys_that_one_server_rotates_are_known_to_the_other(
     pair: tuple[CatalogServer, CatalogServer],
 ) -> None:

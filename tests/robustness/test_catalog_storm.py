@@ -87,6 +87,7 @@ async def test_a_server_that_was_stopped_goes_on_without_harm(
     env = {
         "CYNOSURE_PERSISTENCE__URL": postgres_schema_url,
         "CYNOSURE_STORAGE__FILE_ROOTS__SHARED": str(shared),
+        "CYNOSURE_KEYRING__FILE": str(tmp_path / "keyring.json"),
     }
     root = make_credential()
     first, second = [

@@ -22,7 +22,7 @@ from cynosure.catalog.reports import METRICS_REPORT, MetricsReport
 from cynosure.iceberg.fragments import Fragments
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import CatalogId, ObjId
-from cynosure.storage.config import FileStorage, S3Storage
+from cynosure.storage.config import FileStorage, S3Kms, S3Storage, S3Sts
 
 _AT_US = 1_767_225_600_000_000
 _CHUNK = Fragments.of([(7, b'{"snapshot-id":7}'), (8, b'{"snapshot-id":8}')]).chunks[0]
@@ -53,6 +53,35 @@ CATALOG_VALUES = {
                 endpoint="https://s3.example.com",
                 path_style_access=True,
                 sealed_keys=b"sealed",
+            ),
+            created_us=_AT_US,
+            updated_us=_AT_US,
+        ),
+    ),
+    "catalog-s3-roles": (
+        CATALOG,
+        CatalogEntity(
+            id=CatalogId("1003"),
+            name="lake",
+            base_location="s3://bucket/lake",
+            storage=S3Storage(
+                allowed_locations=("s3://bucket/lake",),
+                endpoint="https://s3.example.com",
+                endpoint_internal="https://s3.internal",
+                sealed_keys=b"sealed",
+                storage_name="archive",
+                sts=S3Sts(
+                    role_arn="arn:aws:iam::123456789012:role/lake",
+                    external_id="lake:1",
+                    user_arn="arn:aws:iam::123456789012:user/catalog",
+                    endpoint="https://sts.example.com",
+                    is_unavailable=True,
+                ),
+                kms=S3Kms(
+                    current_key="arn:aws:kms:us-east-1:123456789012:key/1",
+                    allowed_keys=("arn:aws:kms:us-east-1:123456789012:key/2",),
+                    is_unavailable=True,
+                ),
             ),
             created_us=_AT_US,
             updated_us=_AT_US,

@@ -1,4 +1,4 @@
-"""One value of every stored type, for the golden bytes; those of the catalog room are in `catalog_values.py`.
+"""One value of every stored type, for the golden bytes; those of other rooms are in files of their own.
 
 A maintainer must not break: these values never change. A new field gets a new file of another version
 beside the old one, and both stay readable.
@@ -24,6 +24,7 @@ from cynosure.persistence.store_info import STORE_INFO, StoreInfo
 from cynosure.persistence.tasks import TASK, RunRecord
 from cynosure.persistence.tasks.row import TaskRow, succeeded
 
+from .auth_values import AUTH_VALUES
 from .catalog_values import CATALOG_VALUES
 
 _AT_US = 1_767_225_600_000_000
@@ -127,7 +128,7 @@ GOLDEN = {
             renewed_us=_AT_US,
         ),
     ),
-    **{name: Golden(*value) for name, value in CATALOG_VALUES.items()},
+    **{name: Golden(*value) for name, value in (CATALOG_VALUES | AUTH_VALUES).items()},
 }
 RUNS = [
     RunRecord(

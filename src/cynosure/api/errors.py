@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from cynosure.api.messages import Response
 from cynosure.auth import errors as auth
+from cynosure.auth.require import AccessDenied
 from cynosure.auth.tokens.errors import TokenRefused
 from cynosure.catalog import errors as catalog
 from cynosure.client.errors import RequestRefused, ServerFailed
@@ -101,6 +102,7 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     catalog.InvalidName: Answer(400, "BadRequestException"),
     # The token endpoint answers in OAuth's own shape; elsewhere nobody asks for tokens.
     TokenRefused: Answer(400, "BadRequestException"),
+    AccessDenied: Answer(403, "ForbiddenException"),
     auth.NoSuchRealm: Answer(404, "NotFoundException"),
     auth.NoSuchPrincipal: Answer(404, "NotFoundException"),
     auth.NoSuchPrincipalRole: Answer(404, "NotFoundException"),

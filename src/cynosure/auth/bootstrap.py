@@ -161,6 +161,9 @@ async def _settle_drafts(
     root = await find_principal(identities.persistence, realm, ROOT)
     if root is None:
         return []
+    # Found out now, and not by a login that is refused although its secret is right.
+    for secret in root.secrets[:1]:
+        identities.hasher.require_pepper(secret)
     found: list[Bootstrapped] = []
     for draft in files.list_drafts(realm):
         credentials = files.find_content(draft)

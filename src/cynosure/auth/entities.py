@@ -31,7 +31,7 @@ class StoredSecret(Stored, frozen=True):
     salt: bytes
     digest: bytes
     key: str
-    """Which pepper went into the digest."""
+    """Which pepper went into the digest: id of the master key, and a mark by which it is recognised."""
 
 
 class PrincipalEntity(Stored, frozen=True):

@@ -142,7 +142,7 @@ async def delete_realm(persistence: Persistence, realm: RealmId, *, principal: s
         await _finish(persistence, realm)
         return
     # A creator that died may have listed it without its references.
-    await persistence.mend()
+    await scopes.mend_realms(realms, persistence.backend, persistence.clock)
     # Order: catalogs first. If there is one, nothing was changed.
     for name in ("catalogs", "principals"):
         await _close(persistence, realm, name, principal)

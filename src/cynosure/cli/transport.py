@@ -66,7 +66,7 @@ async def open_transport(to: Remote, *, initialise: bool = False) -> AsyncIterat
     base = check_url(chosen.url, is_plain_allowed=to.plain_http or chosen.plain_http)
     realm = realm or chosen.realm
     credentials = find_credentials(to, os.environ, chosen)
-    async with HttpClient(base, clock=clock, rng=rng, tls=_tls(to, chosen)) as http:
+    async with HttpClient(base, clock=clock, rng=rng, tls=_tls(to, chosen), is_patient=False) as http:
         tokens = TokenSource(http, credentials, clock, headers=realm_headers(realm))
         yield Server(ApiClient(http, tokens=tokens, realm=realm))
 

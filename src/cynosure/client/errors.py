@@ -4,6 +4,7 @@ A maintainer must not break: for a request that may have changed something, ever
 not say what happened (500, 502, 504) is `OutcomeUnknown`.
 """
 
+import re
 from typing import Any, Final
 
 import msgspec
@@ -55,6 +56,7 @@ _BY_STATUS: Final[dict[int, type[tree.CynosureError]]] = {
     429: tree.Unavailable,
     503: tree.Unavailable,
 }
+_FIELD: Final = re.compile(r"\bfield='([^']*)'")
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 
 
@@ -66,11 +68,12 @@ def to_error(status: int, body: bytes, *, is_read: bool, request_id: str) -> tre
         found = ServerFailed if is_read else tree.OutcomeUnknown
     elif found is None:
         found = RequestRefused
-    text = message.rstrip(".") or f"The server answered {status} without saying why"
+    text, fix = _split(message.rstrip("."))
     details: dict[str, Any] = {"status": status, "type": type_name, "request_id": request_id}
     details = {name: value for name, value in details.items() if value}
-    # The server has already put its fix into the message.
-    return _make(found, text, "", details)
+    if (named := _FIELD.search(text)) is not None:
+        details["field"] = named[1]
+    return _make(found, text or f"The server answered {status} without saying why", fix, details)
 
 
 def from_failed(failed: Failed) -> tree.CynosureError:
@@ -98,6 +101,15 @@ def _make(
         # A type with a constructor of its own; its nearest ordinary ancestor carries the same meaning.
         ancestor = next(each for each in error_type.__mro__[1:] if issubclass(each, tree.CynosureError))
         return _make(ancestor, message, fix, details)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """What went wrong, and the fix that our servers put behind it."""
+    head, bracket, fix = text.partition("). ")
+    if bracket:
+        return f"{head})", f"{fix}."
+    head, stop, fix = text.partition(". ")
+    return head, f"{fix}." if stop else ""
 
 
 def _read_envelope(body: bytes) -> tuple[str, str]:

@@ -69,8 +69,13 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
         connect_timeout_s: float = 5.0,
         transport: httpx.AsyncBaseTransport | None = None,
+        is_patient: bool = True,
     ) -> None:
-        """`transport` replaces the network: an application in this process answers."""
+        """`transport` replaces the network: an application in this process answers.
+
+        `is_patient`: go on asking while nobody can be reached; a person at a terminal is told at once.
+        """
+        self._is_patient = is_patient
         self._clock = clock
         self._rng = rng
         self._connect_timeout_s = connect_timeout_s
@@ -142,6 +147,8 @@ class HttpClient:
                 )
             else:
                 failure, error = answer
+                if failure is Failure.NOTHING_APPLIED and not self._is_patient:
+                    raise error
             may_be_applied |= failure is Failure.UNKNOWN and not is_read
             if (failure is Failure.UNKNOWN and not repeatable) or not await backoff.wait(
                 at_least_s=at_least_s

@@ -237,6 +237,11 @@ class Management:
         """Who this client is to the server."""
         return await self._send("GET", answer, "cynosure", "realm")
 
+    async def read_events(self, query: Mapping[str, str], answer: type[T], *, timeout_s: float) -> T:
+        """One page of what was done and what was refused."""
+        path = _path(("cynosure", "events"))
+        return (await self._api.request("GET", path, query=query, timeout_s=timeout_s)).decode(answer)
+
     async def _list(self, field: str, kind: type[T], *path: str) -> list[T]:
         found: list[T] = []
         query = {"pageSize": str(_PAGE)}

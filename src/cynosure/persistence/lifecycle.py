@@ -156,7 +156,7 @@ class Persistence:
     async def mend(self) -> list[RefKey]:
         """Make the references that listed realms and catalogs lack; those that were made."""
         realms = self.committer(REALMS)
-        made = await mend_realms(realms, self.backend, self.clock, self.ids)
+        made = await mend_realms(realms, self.backend, self.clock)
         for realm in await list_realms(realms):
             catalogs = self.committer(realm_reference(realm, "catalogs"))
             made += await mend_catalogs(catalogs, self.backend, self.clock)

@@ -19,7 +19,7 @@ sure first that nothing can be written there any more.
 A catalog's references have its id in their keys, and are never made again. Those of a realm have its
 *name*, and a name may come back. So a realm's old references are deleted, as the repairer would do it, by
 whoever unlisted it, and again by whoever creates one of the same name (`clear_unlisted`). And every
-reference of a realm begins with a generation that none had before: a commit prepared in the old realm
+reference of a realm begins with a greater generation than any had before: a commit prepared in the old realm
 cannot be swapped into the new one.
 
 Must not break: list before adopt; reference before list, in the repairer and in `clear_unlisted`; no
@@ -34,7 +34,7 @@ import msgspec
 
 from cynosure.common.clock import Clock
 from cynosure.common.errors import AlreadyExists, BadInput, Conflict
-from cynosure.persistence.commit import Change, Committed, Committer, Prepared, Request, View
+from cynosure.persistence.commit import Change, Committed, Committer, Prepared, Request, State, View
 from cynosure.persistence.ids import IdSource
 from cynosure.persistence.index import after, decode_key, encode_key
 from cynosure.persistence.listing import scan_all
@@ -75,11 +75,12 @@ async def create_realm(
 ) -> RealmEntry:
     """Create a realm; `AlreadyExists` when there is one of this name. Nothing of an earlier one is in it."""
     check_realm_name(realm)
-    if not await clear_unlisted(realms, realm, backend):
+    unlisted = await _clear_unlisted(realms, realm, backend)
+    if unlisted is None:
         raise _realm_exists(realm)
-    keys = _keys_of(realm)
+    keys, generation = _keys_of(realm), _next_generation(unlisted)
     # What another creator made since is as new as ours.
-    await prepare_references(backend, keys, clock, generation=ids.next())
+    await prepare_references(backend, keys, clock, generation=generation)
     name_key = encode_key(realm)
 
     async def prepare(view: View) -> Prepared[RealmEntry]:
@@ -92,7 +93,7 @@ async def create_realm(
         return Prepared(entry, {"names": {name_key: value}}, [new], [feed])
 
     outcome = await realms.commit(Request(prepare, principal, operation="create-realm"))
-    await adopt_references(backend, keys, clock, generation=ids.next())
+    await adopt_references(backend, keys, clock, generation=generation + 1)
     assert isinstance(outcome, Committed)  # noqa: S101 - the request has no idempotency key
     return outcome.result
 
@@ -132,15 +133,29 @@ async def unlist_realm(realms: Committer, seen: ListedRealm, *, principal: str) 
 
 async def clear_unlisted(realms: Committer, realm: RealmId, backend: Backend) -> bool:
     """Delete the references of a realm that is not in the list; `False` when it is."""
+    return await _clear_unlisted(realms, realm, backend) is not None
+
+
+async def _clear_unlisted(realms: Committer, realm: RealmId, backend: Backend) -> State | None:
+    """As `clear_unlisted`; the state of the list that did not have it."""
     keys = _keys_of(realm)
     while True:
         # Order: references before the list. One that is created meanwhile is adopted after it is listed, so
         # either the list shows it, or the reference is not as read any more.
         refs = [ref for ref in await backend.fetch_refs(keys) if ref is not None]
-        if await find_realm((await realms.read(is_fresh=True)).state, realm) is not None:
-            return False
+        state = (await realms.read(is_fresh=True)).state
+        if await find_realm(state, realm) is not None:
+            return None
         if all([await backend.delete_ref(ref) for ref in refs]):
-            return True
+            return state
+
+
+def _next_generation(realms: State) -> int:
+    """Greater than any that a reference of a realm had which was deleted before this state of the list.
+
+    Every deletion is a commit to the list. The lower bits are left to garbage collections, which raise it.
+    """
+    return realms.commit.record.sequence << 32
 
 
 async def load_realms(view: View) -> list[RealmEntry]:
@@ -214,10 +229,11 @@ async def adopt_references(
                 break
 
 
-async def mend_realms(realms: Committer, backend: Backend, clock: Clock, ids: IdSource) -> list[RefKey]:
+async def mend_realms(realms: Committer, backend: Backend, clock: Clock) -> list[RefKey]:
     """Make the references that listed realms lack; those that were made."""
-    keys = [key for realm in await list_realms(realms) for key in _keys_of(realm)]
-    return await _mend(keys, backend, clock, generation=ids.next())
+    state = (await realms.read()).state
+    keys = [key for entry in await load_realms(state) for key in _keys_of(RealmId(entry.name))]
+    return await _mend(keys, backend, clock, generation=_next_generation(state) + 1)
 
 
 async def list_catalog_ids(catalogs: Committer) -> list[CatalogId]:

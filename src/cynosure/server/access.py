@@ -4,10 +4,10 @@ A maintainer must not break: the gate of operators stands only in front of the o
 that run in their own process; everything else goes through tokens.
 """
 
-import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TextIO
 from urllib.parse import unquote_to_bytes
 
 from cynosure.api.asgi import Scope
@@ -68,25 +68,27 @@ async def open_access(
         yield Access(identities, tokens, audit)
 
 
-async def bootstrap(settings: Settings, identities: Identities) -> None:
-    """Give realms their first principal, and show its credentials, once, to whoever started this process."""
+async def bootstrap(settings: Settings, identities: Identities, show: TextIO) -> None:
+    """Give realms their first principal, and show its credentials, once, to whoever started this process.
+
+    `show` is no log: logs are kept and shipped, this is for one pair of eyes.
+    """
     made = await ensure_realms_bootstrapped(
         identities, read_bootstrap(), CredentialFiles(settings.server.data_dir)
     )
-    _show(made)
+    _show(made, show)
 
 
-def _show(made: Sequence[Bootstrapped]) -> None:
+def _show(made: Sequence[Bootstrapped], to: TextIO) -> None:
     for each in made:
         if each.path is None:
             continue
-        # Standard output, not the log: logs are kept and shipped, this is for one pair of eyes.
         print(
             f"Realm {each.realm}: the principal root was made. This is shown once:\n"
             f"  client id      {each.credentials.client_id}\n"
             f"  client secret  {each.credentials.client_secret.reveal()}\n"
             f"  kept in        {each.path}",
-            file=sys.stdout,
+            file=to,
             flush=True,
         )
 

@@ -5,11 +5,12 @@ there is none, comes from the same `open_ground` and the same routes.
 """
 
 import random
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TextIO
 
 from cynosure import __version__
 from cynosure.api.app import RequestLimits, Service, make_service
@@ -18,6 +19,7 @@ from cynosure.api.cynosure.routes import cynosure_routes
 from cynosure.api.gate import Gate
 from cynosure.api.health import Readiness, health_routes
 from cynosure.api.iceberg.routes import iceberg_routes
+from cynosure.api.management.events import event_routes
 from cynosure.api.management.routes import management_routes
 from cynosure.api.metrics import METRICS_ROUTE
 from cynosure.api.oauth import oauth_routes
@@ -68,6 +70,7 @@ class Serving:
             *iceberg_routes(directory),
             *cynosure_routes(directory),
             *management_routes(directory, access.identities),
+            *event_routes(access.audit.events),
         ]
 
 
@@ -135,7 +138,7 @@ async def open_ground(
     keyring()
     async with (
         open_serving_store(settings, clock, readiness) as persistence,
-        open_serving(settings, persistence, keyring) as serving,
+        open_serving(settings, persistence, keyring, sys.stdout) as serving,
         # Innermost: its tasks use the directory, and end before it does.
         TaskLoop(clock, persistence.rng) as tasks,
     ):
@@ -180,11 +183,14 @@ def _open_store(
 
 @asynccontextmanager
 async def open_serving(
-    settings: Settings, persistence: Persistence, keyring: OpenKeyring
+    settings: Settings, persistence: Persistence, keyring: OpenKeyring, show: TextIO
 ) -> AsyncIterator[Serving]:
-    """Everything that routes need, after what an earlier version or an interrupted start left out is made."""
+    """Everything that routes need, after what an earlier version or an interrupted start left out is made.
+
+    New credentials are shown on `show`.
+    """
     identities = make_identities(settings, persistence, keyring)
-    await bootstrap(settings, identities)
+    await bootstrap(settings, identities, show)
     async with (
         open_directory(settings, identities, keyring) as directory,
         open_access(settings, identities, keyring) as access,
@@ -227,7 +233,8 @@ async def open_operator_app(
     keyring = cache(lambda: open_keyring(settings.keyring, settings.server.data_dir))
     async with (
         _open_store(settings, clock, initialise=initialise) as persistence,
-        open_serving(settings, persistence, keyring) as serving,
+        # Standard output is the command's own, which may be one JSON document.
+        open_serving(settings, persistence, keyring, sys.stderr) as serving,
     ):
         service = make_service(
             serving.routes(),

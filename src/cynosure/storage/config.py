@@ -1,7 +1,8 @@
 """Where a catalog's files may lie and how they are reached: the storage part of a catalog's definition.
 
-It is stored with the catalog, so fields only ever get added, with defaults. On the wire it has the names of
-the management API (`storageType`, `allowedLocations` …).
+It is stored with the catalog, so fields only ever get added, with defaults; what belongs together is a struct
+of its own, because more than 15 fields are encoded in another way. Errors name fields as the management API
+does (`allowedLocations`, `roleArn` …).
 
 Keys of an object store are kept in the configuration itself, sealed by the keyring (`common.keyring`) for the
 catalog they belong to: `seal_s3_keys` when an operator sets them, `open_s3_keys` when the FileIO is built.
@@ -42,6 +43,32 @@ class FileStorage(
     storage_name: str | None = None
 
 
+class S3Sts(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """How credentials for clients are obtained."""
+
+    role_arn: str | None = None
+    """The role to assume."""
+    external_id: str | None = None
+    """What the role's owner demands to be told by whoever assumes it."""
+    user_arn: str | None = None
+    """Who assumes the role, for its owner to trust."""
+    endpoint: str | None = None
+    """URL of the service. Left out: the storage's `endpoint_internal`, else its `endpoint`."""
+    is_unavailable: bool = False
+    """The store has no such service."""
+
+
+class S3Kms(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The keys that files are encrypted with."""
+
+    current_key: str | None = None
+    """The one for new files."""
+    allowed_keys: tuple[str, ...] = ()
+    """Further ones that files may be encrypted with."""
+    is_unavailable: bool = False
+    """The store has no key service, so that policies must not mention one."""
+
+
 class S3Storage(
     Struct, frozen=True, kw_only=True, tag_field="storageType", tag="S3", rename="camel", omit_defaults=True
 ):
@@ -59,22 +86,8 @@ class S3Storage(
     """Access key and secret, made by `seal_s3_keys`."""
     storage_name: str | None = None
     """A name for this storage that operators and clients agree on."""
-    role_arn: str | None = None
-    """The role to assume for credentials that clients get."""
-    external_id: str | None = None
-    """What the role's owner demands to be told by whoever assumes it."""
-    user_arn: str | None = None
-    """Who assumes the role, for its owner to trust."""
-    sts_endpoint: str | None = None
-    """URL of the service that hands out credentials. Left out: `endpoint_internal`, else `endpoint`."""
-    sts_unavailable: bool = False
-    """The store has no such service."""
-    current_kms_key: str | None = None
-    """The key that new files are encrypted with."""
-    allowed_kms_keys: tuple[str, ...] = ()
-    """Further keys that files may be encrypted with."""
-    kms_unavailable: bool = False
-    """The store has no key service, so that policies must not mention one."""
+    sts: S3Sts = S3Sts()
+    kms: S3Kms = S3Kms()
 
 
 StorageConfig = FileStorage | S3Storage
@@ -138,7 +151,7 @@ def _check_s3(config: S3Storage) -> None:
     for field, url in (
         ("endpoint", config.endpoint),
         ("endpointInternal", config.endpoint_internal),
-        ("stsEndpoint", config.sts_endpoint),
+        ("stsEndpoint", config.sts.endpoint),
     ):
         if url is not None and not _is_endpoint(url):
             raise BadInput(
@@ -147,10 +160,10 @@ def _check_s3(config: S3Storage) -> None:
                 fix="Write https://host or http://host:port, without user, path or query.",
             )
     for field, arn in (
-        ("roleArn", config.role_arn),
-        ("userArn", config.user_arn),
-        ("currentKmsKey", config.current_kms_key),
-        *(("allowedKmsKeys", each) for each in config.allowed_kms_keys),
+        ("roleArn", config.sts.role_arn),
+        ("userArn", config.sts.user_arn),
+        ("currentKmsKey", config.kms.current_key),
+        *(("allowedKmsKeys", each) for each in config.kms.allowed_keys),
     ):
         if arn is not None and not _ARN.fullmatch(arn):
             raise BadInput(
@@ -158,7 +171,7 @@ def _check_s3(config: S3Storage) -> None:
                 field=field,
                 fix="Write it as in arn:aws:iam::ACCOUNT:role/NAME.",
             )
-    if config.external_id is not None and not _EXTERNAL_ID.fullmatch(config.external_id):
+    if config.sts.external_id is not None and not _EXTERNAL_ID.fullmatch(config.sts.external_id):
         raise BadInput(
             "An external id is not valid",
             field="externalId",

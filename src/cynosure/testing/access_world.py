@@ -77,6 +77,7 @@ class AccessWorld:
         self.realm = realm
         self.catalog = catalog
         self._ids: dict[tuple[str, str], ObjId] = {}
+        self._written: dict[tuple[str, bytes], NewObject] = {}
 
     @property
     def principals(self) -> RefKey:
@@ -118,7 +119,7 @@ class AccessWorld:
         return Caller(principal, self.realm, identity=made)
 
     async def make(self, world: World) -> None:
-        """Make it so: whatever else there was is gone."""
+        """Make it so: whatever else there was is gone. A reference whose content is right stays as it is."""
         await self._write(self.principals, *self._principals(world))
         await self._write(self.grants, *self._grants(world))
 
@@ -188,17 +189,23 @@ class AccessWorld:
         stable_id: ObjId,
         value: object,
     ) -> None:
-        new = NewObject(object_type, self.persistence.ids.next(), value)
-        objects.append(new)
-        entries["names"][key] = ObjRef(new.id, object_type.name).pack()
+        known = self._written.get((object_type.name, key))
+        if known is None or known.value != value:
+            known = self._written[object_type.name, key] = NewObject(
+                object_type, self.persistence.ids.next(), value
+            )
+            objects.append(known)
+        entries["names"][key] = ObjRef(known.id, object_type.name).pack()
         entries["ids"][encode_id_key(stable_id)] = key
 
     async def _write(self, key: RefKey, wanted: Entries, objects: list[NewObject]) -> None:
         async def prepare(view: View) -> Prepared[None]:
             changes: dict[str, dict[bytes, bytes | None]] = {}
             for index, entries in wanted.items():
-                gone = {each for each, _ in await scan_all(view, index, b"")} - set(entries)
-                changes[index] = {**dict.fromkeys(gone), **entries}
-            return Prepared(None, changes, objects)
+                now = dict(await scan_all(view, index, b""))
+                new = {each: value for each, value in entries.items() if now.get(each) != value}
+                if new or now.keys() - entries.keys():
+                    changes[index] = {**dict.fromkeys(now.keys() - entries.keys()), **new}
+            return Prepared(None, changes, objects if changes else ())
 
         await commit_as(self.persistence.committer(key), operator_caller("test"), "make-world", prepare)

@@ -379,9 +379,9 @@ class AuthorizerKit:
         assert all(each.is_allowed for each in before)
         for each in servers:
             assert not (await ask(stage, each, ops.LOAD_TABLE, table)).is_allowed
-        if self.has_guards:
-            heads = {key: await stage.fetch_head(key) for key in before[0].guards}
-            assert heads != before[0].guards, "a commit that relied on it must be able to notice"
+        # What did not change kept its head: so it is the right one that is guarded.
+        heads = {key: await stage.fetch_head(key) for key in before[0].guards}
+        assert (heads != before[0].guards) == self.has_guards, "a commit must be able to notice"
 
     async def test_what_was_granted_counts_at_once(
         self, stage: Stage, authorizer: Authorizer, table: PlacedTarget

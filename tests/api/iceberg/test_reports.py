@@ -38,7 +38,7 @@ async def test_reports_are_kept_as_they_came(table: httpx.AsyncClient) -> None:
     assert (first["report"], second["report"]) == (SCAN, unknown)
     assert (first["report-type"], second["report-type"]) == ("scan-report", "surprise")
     assert (first["snapshot-id"], second["snapshot-id"]) == (2**62, None)
-    assert first["principal"] == "root"
+    assert first["principal"] == "operator"
     assert first["received-ms"] <= second["received-ms"]
 
 

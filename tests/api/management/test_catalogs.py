@@ -64,7 +64,9 @@ async def test_the_admins_of_a_catalog_can_be_chosen(world: World, root: httpx.A
     body = {**world.catalog("lake"), "adminPrincipalRoles": ["stewards"]}
 
     assert (await root.post("/catalogs", json=body)).status_code == 201
+    assert (await root.get("/catalogs/lake/catalog-roles")).status_code == 403
 
+    await root.put("/principals/root/principal-roles", json={"principalRole": {"name": "stewards"}})
     path = "/principal-roles/stewards/catalog-roles/lake"
     assert [each["name"] for each in (await root.get(path)).json()["roles"]] == ["catalog_admin"]
 
@@ -157,8 +159,7 @@ async def test_catalogs_are_listed_whole_or_in_pages(world: World, root: httpx.A
 
 async def test_any_name_works_percent_encoded(world: World, root: httpx.AsyncClient) -> None:
     name = "Übersee/50% 🐟"
-    body = world.catalog("fish")
-    body["catalog"]["name"] = name
+    body = world.catalog("fish", name=name)
 
     assert (await root.post("/catalogs", json=body)).status_code == 201
 
@@ -215,6 +216,21 @@ async def test_of_two_updates_of_one_version_one_is_a_conflict(
     assert won.status_code == 200
     assert error_of(lost)[0] == 409
     assert (await root.get("/catalogs/lake")).json() == won.json()
+
+
+async def test_a_location_that_tables_may_be_at_is_not_taken_away(
+    world: World, root: httpx.AsyncClient, error_of: Any
+) -> None:
+    base, more = f"file://{world.folder}/lake", f"file://{world.folder}/more"
+    storage = {"storageType": "FILE", "allowedLocations": [base, more]}
+    await root.post("/catalogs", json=world.catalog("lake", storageConfigInfo=storage))
+
+    fewer = {"currentEntityVersion": 1, "storageConfigInfo": {"storageType": "FILE"}}
+    refused = await root.put("/catalogs/lake", json=fewer)
+
+    assert error_of(refused)[0] == 409
+    assert more in refused.json()["error"]["message"]
+    assert (await root.get("/catalogs/lake")).json()["storageConfigInfo"] == storage
 
 
 async def test_a_change_of_the_storage_keeps_keys_and_stays_at_its_address(

@@ -11,7 +11,7 @@ from cynosure.api.management.storage import change_storage, choose_storage, desc
 from cynosure.catalog.entities import CatalogEntity
 from cynosure.common.errors import BadInput
 from cynosure.persistence.spi import CatalogId
-from cynosure.storage.config import FileStorage, S3Storage, StorageConfig
+from cynosure.storage.config import FileStorage, S3Storage, S3Sts, StorageConfig
 
 S3: dict[str, Any] = {
     "storageType": "S3",
@@ -149,12 +149,12 @@ def test_whom_a_storage_trusts_is_set_once(field: str, value: str | None) -> Non
 
 
 def test_a_role_can_be_added_later() -> None:
-    without = msgspec.structs.replace(STORED, role_arn=None, external_id=None)
+    without = msgspec.structs.replace(STORED, sts=S3Sts(endpoint=S3["stsEndpoint"]))
 
     chosen = change_storage(catalog_on(without), "", read(S3))
 
     assert isinstance(chosen.config, S3Storage)
-    assert chosen.config.role_arn == S3["roleArn"]
+    assert chosen.config.sts.role_arn == S3["roleArn"]
 
 
 def test_the_kind_of_a_storage_cannot_be_changed() -> None:

@@ -113,7 +113,7 @@ def test_the_comparison_notices_what_is_missing() -> None:
         "GET /things parameter q: required",
         "GET /things parameter r: missing",
         "GET /things 200: may leave out ['a']",
-        "GET /things 200.a: no string",
+        "GET /things 200.a: no integer",
         "GET /things 200.b: missing",
         "GET /things: answer 403 is not described",
         "POST /things: not served",

@@ -1,4 +1,4 @@
-"""A process that delivers pages of events and is killed after the sink took one, before its position is written.
+"""A process that delivers events and is killed after the sink took a page, before its position is written.
 
 Run: `python dying_deliverer.py STORE WEBHOOK PAGES`.
 """

@@ -16,6 +16,8 @@ class Received:
     path: str
     headers: Mapping[str, str]
     body: bytes
+    status: int = 0
+    """What was answered."""
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -33,7 +35,7 @@ class Receiver:
 
     def taken(self) -> list[dict[str, Any]]:
         """The events of all requests that were answered with success."""
-        return [event for each in self.requests if self.status_for(each) < 300 for event in each.events]
+        return [event for each in self.requests if each.status < 300 for event in each.events]
 
     def names(self) -> list[str]:
         return [event.get("subject", "") for event in self.taken()]
@@ -48,8 +50,8 @@ def open_receiver() -> Iterator[Receiver]:
             body = self.rfile.read(int(self.headers["content-length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
             request = Received(self.path, headers, body)
+            status = request.status = receiver.status_for(request)
             receiver.requests.append(request)
-            status = receiver.status_for(request)
             self.send_response(status)
             if 300 <= status < 400:
                 self.send_header("location", "/elsewhere")

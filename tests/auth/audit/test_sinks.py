@@ -37,6 +37,11 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
+def url() -> str:
+    return "memory:"
+
+
+@pytest.fixture
 def receiver() -> Iterator[Receiver]:
     with open_receiver() as opened:
         yield opened
@@ -132,7 +137,8 @@ async def test_what_a_webhook_refuses_comes_again_until_it_is_taken(
     clock.step_wall(50)
 
     for _ in range(4):
-        assert not await delivery.run_once([DEFAULT_REALM], lambda: None)
+        with caplog.at_level(logging.DEBUG):
+            assert not await delivery.run_once([DEFAULT_REALM], lambda: None)
         await clock.advance(61)
     assert len(receiver.requests) == 4
     assert len({each.body for each in receiver.requests}) == 1
@@ -140,9 +146,10 @@ async def test_what_a_webhook_refuses_comes_again_until_it_is_taken(
     (lag,) = [line for line in render().splitlines() if line.startswith(b"cynosure_audit_sink_lag_seconds{")]
     assert float(lag.split()[-1]) > 50
     assert "hidden-token" not in "".join(str(vars(each)) for each in caplog.records)
-    assert [each.getMessage() for each in caplog.records] == ["audit.delivery_failed"] * 4
+    told = [each.getMessage() for each in caplog.records if each.name.startswith("cynosure.auth")]
+    assert told == ["audit.delivery_failed"] * 4
 
-    receiver.status_for = lambda request: status if request in receiver.requests[:4] else 200
+    receiver.status_for = lambda _: 200
     await deliver_all(delivery)
     await sink.close()
 
@@ -174,22 +181,21 @@ async def test_a_receiver_that_is_away_is_told_later_and_its_address_stays_secre
         pass
     sink = webhook(gone, persistence)
     await write(realm, 0, 1)
-    with caplog.at_level(logging.DEBUG, logger="cynosure"):
+    with caplog.at_level(logging.DEBUG):
         await Delivery(persistence, sink).run_once([DEFAULT_REALM], lambda: None)
     await sink.close()
 
     assert "audit.delivery_failed" in [each.getMessage() for each in caplog.records]
-    assert "hidden-token" not in "".join(
-        str(vars(each)) + str(getattr(each, "cynosure_fields", "")) for each in caplog.records
-    )
+    assert "hidden-token" not in "".join(str(vars(each)) for each in caplog.records)
 
 
 @pytest.mark.parametrize(
     ("settings", "key"),
     [
         ({"url": Secret("ftp://example.com/x?hidden")}, "auth.audit.webhook.url"),
-        ({"url": Secret("https://[hidden")}, "auth.audit.webhook.url"),
+        ({"url": Secret("https://x:hidden")}, "auth.audit.webhook.url"),
         ({"url": Secret("hidden")}, "auth.audit.webhook.url"),
+        ({"url": Secret("http://x"), "headers": {"a b": Secret("hidden")}}, "auth.audit.webhook.headers"),
         ({"url": Secret("http://x"), "secret": Secret("whsec_hidden!")}, "auth.audit.webhook.secret"),
         ({"url": Secret("http://x"), "headers": {"a": Secret("hiddén")}}, "auth.audit.webhook.headers"),
     ],
@@ -216,22 +222,17 @@ async def test_after_kill_9_between_taking_and_remembering_nothing_is_missing(
         realm = Realm(persistence)
         await write(realm, 0, 20)
         script = Path(__file__).with_name("dying_deliverer.py")
-        for pages in ("1", "3"):
-            died = await asyncio.to_thread(
-                subprocess.run,
-                [sys.executable, str(script), url, receiver.url, pages],
-                timeout=60,
-                check=False,
-            )
-            assert died.returncode == -signal.SIGKILL
+        command = [sys.executable, str(script), url, receiver.url, "2"]
+        died = await asyncio.to_thread(subprocess.run, command, timeout=60, check=False)
+        assert died.returncode == -signal.SIGKILL
         sink = webhook(receiver, persistence, batch_events=3)
         await deliver_all(Delivery(persistence, sink))
         await sink.close()
 
     told = receiver.names()
     assert list(dict.fromkeys(told)) == [f"p{at}" for at in range(20)]
-    # Each death repeats exactly the page that was taken and not remembered.
-    assert len(told) == 20 + 3 + 3
+    # Its death repeats exactly the page that was taken and not remembered.
+    assert len(told) == 20 + 3
 
 
 async def test_two_deliverers_at_once_tell_twice_and_never_too_little(

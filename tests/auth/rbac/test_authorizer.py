@@ -1,4 +1,4 @@
-"""The internal authorizer passes the kit, in memory and on SQLite; and its own rules."""
+"""The internal authorizer passes the kit, in memory and on SQLite (I33, I34)."""
 
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path

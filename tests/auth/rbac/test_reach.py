@@ -4,11 +4,10 @@ import msgspec
 import pytest
 
 from cynosure.auth.caller import commit_as, operator_caller
-from cynosure.auth.rbac import reach as reaches_module
 from cynosure.auth.rbac.grants import THE_CATALOG
 from cynosure.auth.rbac.privileges import NONE, set_of
 from cynosure.auth.rbac.privileges import Privilege as P
-from cynosure.auth.rbac.reach import Reach, Reaches
+from cynosure.auth.rbac.reach import MOST_HELD, MOST_REACHES, Reach, Reaches
 from cynosure.common.errors import NotFound
 from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.index import encode_id_key
@@ -87,21 +86,19 @@ async def test_a_catalog_that_does_not_exist_is_refused_and_not_remembered(world
         await Reaches(world.persistence).load(world.realm, CatalogId("999"), ())
 
 
-async def test_what_is_remembered_is_bounded(world: AccessWorld, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(reaches_module, "_MOST_HELD", 3)
-    monkeypatch.setattr(reaches_module, "_MOST_REACHES", 2)
+async def test_what_is_remembered_is_bounded(world: AccessWorld):
     await world.make(TWO_ROLES)
     reaches = Reaches(world.persistence)
+    first = await load(world, reaches, "pr")
 
-    found = await load(world, reaches, "pr")
-    for number in range(10):
-        await found.load_held(ObjId(number))
-    kept = [found.get_held(ObjId(number)) is not None for number in range(10)]
-    await load(world, reaches, "other")
-    await load(world, reaches, "pr", "other")
+    for number in range(MOST_HELD + 1):
+        await first.load_held(ObjId(number))
+    kept = sum(first.get_held(ObjId(number)) is not None for number in range(MOST_HELD + 1))
+    for number in range(MOST_REACHES):
+        await reaches.load(world.realm, world.catalog, (ObjId(number),))
 
-    assert sum(kept) <= 3
-    assert await load(world, reaches, "pr") is not found
+    assert kept <= MOST_HELD
+    assert await load(world, reaches, "pr") is not first, "the oldest is the first to go"
 
 
 async def test_granted_securables_come_from_the_roles_own_grants(world: AccessWorld):
@@ -110,6 +107,7 @@ async def test_granted_securables_come_from_the_roles_own_grants(world: AccessWo
     found = await load(world, Reaches(world.persistence), "pr")
 
     assert await found.load_granted(P.TABLE_READ_PROPERTIES) == {TABLE}
+    assert await found.load_granted(P.TABLE_LIST) == {TABLE}, "the catalog is no securable below itself"
     assert await found.load_granted(P.TABLE_DROP) == {TABLE}
     assert await found.load_granted(P.VIEW_DROP) == frozenset()
     assert await found.load_granted(P.TABLE_DROP) is await found.load_granted(P.TABLE_DROP)

@@ -205,7 +205,7 @@ async def test_another_spelling_of_the_same_token(world, token):
     # 256 bytes leave four bits of the last character unused.
     sloppy = token[:-1] + alphabet[alphabet.index(token[-1]) | 1]
 
-    for other in (sloppy, token + "=", token + "\n", " " + token, token.replace("_", "/")):
+    for other in (sloppy, token + "=", token + "\n", " " + token):
         assert await refused(world, other) == "malformed"
 
 

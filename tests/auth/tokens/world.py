@@ -20,6 +20,7 @@ from cynosure.auth.standing import Standings
 from cynosure.auth.tokens.oidc.keys import Fetch
 from cynosure.auth.tokens.opened import Tokens, open_tokens
 from cynosure.auth.tokens.signing_keys import generate_private
+from cynosure.common.clock import Clock
 from cynosure.common.keyring import Keyring
 from cynosure.common.secrets import Secret
 from cynosure.persistence.lifecycle import Persistence, open_persistence
@@ -27,7 +28,6 @@ from cynosure.persistence.references import DEFAULT_REALM, REALMS
 from cynosure.persistence.scopes import create_realm
 from cynosure.persistence.settings import PersistenceSettings
 from cynosure.persistence.spi import RealmId
-from cynosure.testing.harness.clock import ManualClock
 
 KEYRING = Keyring({"k1": bytes(range(32))}, "k1")
 PEER = "192.0.2.7"
@@ -38,7 +38,7 @@ _PRIVATE_KEYS = itertools.cycle([generate_private() for _ in range(8)])
 class TokenWorld:
     """One server on a store."""
 
-    def __init__(self, persistence: Persistence, identities: Identities, tokens: Tokens, clock: ManualClock):
+    def __init__(self, persistence: Persistence, identities: Identities, tokens: Tokens, clock: Clock):
         self.persistence = persistence
         self.identities = identities
         self.tokens = tokens
@@ -93,7 +93,7 @@ class TokenWorld:
 @asynccontextmanager
 async def server_on(
     persistence: Persistence,
-    clock: ManualClock,
+    clock: Clock,
     settings: AuthSettings,
     *,
     fetch: Fetch | None = None,
@@ -111,7 +111,7 @@ async def server_on(
 
 @asynccontextmanager
 async def open_world(
-    clock: ManualClock,
+    clock: Clock,
     settings: AuthSettings | None = None,
     *,
     url: str = "memory:",

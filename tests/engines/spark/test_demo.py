@@ -21,3 +21,5 @@ def test_the_demo_ends_by_itself_without_a_terminal():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "That is what exists today" in done.stdout
+    assert "ann MAY NOT commit-table" in done.stdout
+    assert "client secret  ********" in done.stdout

@@ -132,5 +132,6 @@ def namespace_routes(directory: Directory) -> list[Route]:
             summary="Set and remove properties of a namespace",
             request=wire.UpdateNamespacePropertiesRequest,
             responses={200: wire.UpdateNamespacePropertiesResponse},
+            errors=(422,),
         ),
     ]

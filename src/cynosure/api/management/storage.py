@@ -13,11 +13,11 @@ from cynosure.api.management import wire_catalogs as wire
 from cynosure.catalog.entities import CatalogEntity
 from cynosure.common.errors import BadInput
 from cynosure.common.secrets import Secret
-from cynosure.storage.config import FileStorage, S3Keys, S3Storage, StorageConfig
+from cynosure.storage.config import FileStorage, S3Keys, S3Kms, S3Storage, S3Sts, StorageConfig
 from cynosure.storage.resolve import resolve_location
 
 _DEFAULT_REGION = "us-east-1"
-_ADDRESSES = ("endpoint", "endpoint_internal", "sts_endpoint")
+_ADDRESSES = ("endpoint", "endpointInternal", "stsEndpoint")
 
 
 class Chosen(NamedTuple):
@@ -63,18 +63,18 @@ def describe_storage(config: StorageConfig) -> wire.StorageConfigInfo:
     return wire.AwsStorageConfigInfo(
         allowed_locations=locations,
         storage_name=config.storage_name,
-        role_arn=config.role_arn,
-        external_id=config.external_id,
-        user_arn=config.user_arn,
+        role_arn=config.sts.role_arn,
+        external_id=config.sts.external_id,
+        user_arn=config.sts.user_arn,
         region=config.region,
         endpoint=config.endpoint,
         endpoint_internal=config.endpoint_internal,
-        sts_endpoint=config.sts_endpoint,
-        sts_unavailable=config.sts_unavailable,
+        sts_endpoint=config.sts.endpoint,
+        sts_unavailable=config.sts.is_unavailable,
         path_style_access=config.path_style_access,
-        current_kms_key=config.current_kms_key,
-        allowed_kms_keys=list(config.allowed_kms_keys),
-        kms_unavailable=config.kms_unavailable,
+        current_kms_key=config.kms.current_key,
+        allowed_kms_keys=list(config.kms.allowed_keys),
+        kms_unavailable=config.kms.is_unavailable,
     )
 
 
@@ -95,18 +95,22 @@ def _config_of(info: wire.StorageConfigInfo, base: str) -> StorageConfig:
     return S3Storage(
         allowed_locations=allowed,
         storage_name=info.storage_name or None,
-        role_arn=info.role_arn or None,
-        external_id=info.external_id or None,
-        user_arn=info.user_arn or None,
+        sts=S3Sts(
+            role_arn=info.role_arn or None,
+            external_id=info.external_id or None,
+            user_arn=info.user_arn or None,
+            endpoint=info.sts_endpoint or None,
+            is_unavailable=bool(info.sts_unavailable),
+        ),
+        kms=S3Kms(
+            current_key=info.current_kms_key or None,
+            allowed_keys=tuple(info.allowed_kms_keys or ()),
+            is_unavailable=bool(info.kms_unavailable),
+        ),
         region=info.region or _DEFAULT_REGION,
         endpoint=info.endpoint or None,
         endpoint_internal=info.endpoint_internal or None,
-        sts_endpoint=info.sts_endpoint or None,
-        sts_unavailable=bool(info.sts_unavailable),
         path_style_access=bool(info.path_style_access),
-        current_kms_key=info.current_kms_key or None,
-        allowed_kms_keys=tuple(info.allowed_kms_keys or ()),
-        kms_unavailable=bool(info.kms_unavailable),
     )
 
 
@@ -130,14 +134,18 @@ def _keys_of(info: wire.StorageConfigInfo) -> S3Keys | None:
 
 def _refuse_redirection(old: S3Storage, new: S3Storage, *, has_keys: bool) -> None:
     for name, field in (("role_arn", "roleArn"), ("external_id", "externalId")):
-        before = getattr(old, name)
-        if before is not None and getattr(new, name) != before:
+        before = getattr(old.sts, name)
+        if before is not None and getattr(new.sts, name) != before:
             raise BadInput(
                 "Whom a storage trusts cannot be changed",
                 field=f"storageConfigInfo.{field}",
                 fix="Send it as it is, or create another catalog.",
             )
-    moved = [name for name in _ADDRESSES if getattr(old, name) != getattr(new, name)]
+    moved = [
+        field
+        for field, was, is_now in zip(_ADDRESSES, _addresses(old), _addresses(new), strict=True)
+        if was != is_now
+    ]
     if moved and not has_keys:
         raise BadInput(
             "A stored access key is not used with another address",
@@ -145,3 +153,7 @@ def _refuse_redirection(old: S3Storage, new: S3Storage, *, has_keys: bool) -> No
             fix="Give accessKeyId and secretAccessKey together with the new address.",
             changed=", ".join(moved),
         )
+
+
+def _addresses(config: S3Storage) -> tuple[str | None, ...]:
+    return config.endpoint, config.endpoint_internal, config.sts.endpoint

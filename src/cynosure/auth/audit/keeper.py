@@ -37,11 +37,14 @@ class Keeper:
         collector: EventCollector,
         deliveries: Sequence[Delivery],
         settings: AuditSettings,
+        *,
+        run_s: float = _RUN_S,
     ) -> None:
         self._persistence = persistence
         self._collector = collector
         self._deliveries = deliveries
         self._settings = settings
+        self._run_s = run_s
         self._every_s = settings.collect_every.total_seconds()
 
     def task(self) -> Task:
@@ -51,7 +54,7 @@ class Keeper:
 
     async def run(self, task_run: TaskRun) -> str:
         """One long run."""
-        until_s = self._persistence.clock.monotonic_s() + _RUN_S
+        until_s = self._persistence.clock.monotonic_s() + self._run_s
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._repeat(until_s, task_run, self._collect))

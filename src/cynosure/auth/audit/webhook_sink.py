@@ -7,11 +7,13 @@ Must not break: only 2xx counts as taken. Redirects are not followed: the addres
 and headers may hold credentials.
 """
 
+import asyncio
 import base64
 import binascii
 import hashlib
 import hmac
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import httpx
@@ -26,6 +28,9 @@ from cynosure.common.secrets import Secret
 
 _BATCH_TYPE: Final = "application/cloudevents-batch+json"
 _SINGLE_TYPE: Final = "application/cloudevents+json"
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_MOST_ANSWER_BYTES: Final = 64 * 1024
+"""More of an answer is not read, and its connection not used again."""
 _SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - what such secrets begin with, not one of them
 
 
@@ -66,19 +71,12 @@ class WebhookSink:
         self._clock = clock
         self._store_id = store_id
         self._key = None if settings.secret is None else _signing_key(settings.secret)
-        headers = {name.replace("_", "-"): value.reveal() for name, value in settings.headers.items()}
-        try:
-            self._url = httpx.URL(settings.url.reveal() if settings.url is not None else "")
-            if self._url.scheme not in ("http", "https") or not self._url.host:
-                raise _unusable("url")
-            self._http = httpx.AsyncClient(
-                headers=headers, timeout=settings.timeout.total_seconds(), follow_redirects=False
-            )
-        except httpx.InvalidURL:
-            # Without `from`: the cause quotes the address, which may hold a secret.
-            raise _unusable("url") from None
-        except (ValueError, TypeError):
-            raise _unusable("headers") from None
+        self._timeout_s = settings.timeout.total_seconds()
+        self._url = _parse_url(settings.url)
+        self._headers = _parse_headers(settings.headers)
+        # The transport itself: the library's client logs the address, which may hold a secret. A proxy from
+        # the environment does not come between either.
+        self._http = httpx.AsyncHTTPTransport()
 
     async def deliver(self, events: Sequence[Event]) -> None:
         """See `Sink.deliver`."""
@@ -90,12 +88,30 @@ class WebhookSink:
             message_id = f"{first.realm}.{first.id}" + (f"-{last.id}" if last is not first else "")
             headers |= sign(self._key, message_id, self._clock.now_us() // 1_000_000, body)
         try:
-            answer = await self._http.post(self._url, content=body, headers=headers)
-        except httpx.HTTPError as error:
-            # Without its text, which quotes the address.
+            # The library limits each read; a receiver that drips bytes would outlast the time.
+            async with asyncio.timeout(self._timeout_s):
+                status = await self._post(body, {**self._headers, **headers})
+        except (httpx.HTTPError, TimeoutError) as error:
+            # Without its text, which may quote the address.
             raise self._refused(type(error).__name__) from None
-        if not answer.is_success:
-            raise self._refused(f"status {answer.status_code}")
+        if not 200 <= status < 300:
+            raise self._refused(f"status {status}")
+
+    async def _post(self, body: bytes, headers: Mapping[str, str]) -> int:
+        timeout = httpx.Timeout(self._timeout_s).as_dict()
+        request = httpx.Request(
+            "POST", self._url, content=body, headers=headers, extensions={"timeout": timeout}
+        )
+        answer = await self._http.handle_async_request(request)
+        try:
+            length = 0
+            async for chunk in answer.aiter_raw():
+                length += len(chunk)
+                if length > _MOST_ANSWER_BYTES:
+                    break
+        finally:
+            await answer.aclose()
+        return answer.status_code
 
     async def close(self) -> None:
         """See `Sink.close`."""
@@ -129,6 +145,25 @@ def _signing_key(secret: Secret) -> bytes:
         return base64.b64decode(text.removeprefix(_SECRET_PREFIX), validate=True)
     except binascii.Error:
         raise _unusable("secret") from None
+
+
+def _parse_url(url: Secret | None) -> httpx.URL:
+    try:
+        parsed = httpx.URL("" if url is None else url.reveal())
+    except (httpx.InvalidURL, ValueError):
+        # Without `from`: the cause quotes the address.
+        raise _unusable("url") from None
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise _unusable("url")
+    return parsed
+
+
+def _parse_headers(headers: Mapping[str, Secret]) -> dict[str, str]:
+    parsed = {name.replace("_", "-"): value.reveal() for name, value in headers.items()}
+    for name, value in parsed.items():
+        if not _HEADER_NAME.fullmatch(name) or not value.isascii() or not value.isprintable():
+            raise _unusable("headers")
+    return parsed
 
 
 def _unusable(part: str) -> Misconfigured:

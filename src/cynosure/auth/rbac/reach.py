@@ -29,12 +29,14 @@ from cynosure.persistence.listing import scan_all
 from cynosure.persistence.references import catalog_reference
 from cynosure.persistence.spi import CatalogId, ObjId, RealmId, RefKey
 
-_MOST_REACHES: Final = 1_024
-_MOST_HELD: Final = 1_024
+MOST_REACHES: Final = 1_024
+"""Sets of roles in catalogs that are remembered. The oldest go first."""
+MOST_HELD: Final = 1_024
 """Securables that are remembered per set of roles. Others are looked up: a few microseconds each."""
-_MOST_SEEN: Final = 50_000
+MOST_SEEN: Final = 50_000
 """Longest answer of `load_granted` that is remembered."""
-_MOST_SIGHTS: Final = 8
+MOST_SIGHTS: Final = 8
+"""So many of them per set of roles."""
 
 Roles = tuple[ObjId, ...]
 
@@ -68,7 +70,7 @@ class Reach:
         held = NONE
         for value in await self.find_each(securable):
             held |= value
-        if len(self._held) >= _MOST_HELD:
+        if len(self._held) >= MOST_HELD:
             self._held.clear()
         self._held[securable] = held
         return held
@@ -95,8 +97,8 @@ class Reach:
                     found.add(second_id(key))
         found.discard(THE_CATALOG)
         granted = frozenset(found)
-        if len(granted) <= _MOST_SEEN:
-            if len(self._granted) >= _MOST_SIGHTS:
+        if len(granted) <= MOST_SEEN:
+            if len(self._granted) >= MOST_SIGHTS:
                 self._granted.clear()
             self._granted[privilege] = granted
         return granted
@@ -134,7 +136,7 @@ class Reaches:
         base = await self._persistence.read(key)
         reach = await load_reach(key, base.state, principal_roles)
         self._known.pop(wanted, None)
-        while len(self._known) >= _MOST_REACHES:
+        while len(self._known) >= MOST_REACHES:
             del self._known[next(iter(self._known))]
         self._known[wanted] = reach
         return reach

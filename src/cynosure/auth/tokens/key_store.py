@@ -28,7 +28,7 @@ from cynosure.auth.tokens.signing_keys import (
     seal_key,
 )
 from cynosure.auth.tokens.times import LEEWAY_US
-from cynosure.common.errors import NotFound
+from cynosure.common.errors import CorruptObject, Misconfigured, NotFound
 from cynosure.common.keyring import Keyring
 from cynosure.persistence.commit import Base, Change, Prepared, View, find_object
 from cynosure.persistence.commit.records import raw_detail
@@ -103,6 +103,20 @@ class KeyStore:
         if signer is None or signer.kid != newest.kid:
             signer = self._signers[realm] = open_signer(newest, self._keyring(), realm)
         return signer
+
+    async def require_keyring(self, realm: RealmId) -> None:
+        """Refuse to go on with a keyring that does not open the realm's keys. For the start of a server."""
+        stored = await self.load(realm)
+        try:
+            if stored.keys:
+                open_signer(stored.keys[0], self._keyring(), realm)
+        except (CorruptObject, Misconfigured) as error:
+            raise Misconfigured(
+                "This keyring is not the one that the store was written with",
+                fix="Give all servers on a store the same keyring.file or keyring.keys.",
+                realm=realm,
+                reason=error.message,
+            ) from error
 
     async def rotate(self, caller: Caller, *, revoke: bool = False) -> SigningKeys:
         """Let a new key sign from now on. `revoke`: all tokens of the keys before it are refused."""

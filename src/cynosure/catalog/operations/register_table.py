@@ -4,6 +4,7 @@ from typing import Final
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
+from cynosure.catalog.errors import NoSuchTable
 from cynosure.catalog.files.importing import file_number_of, load_metadata_file
 from cynosure.catalog.files.versions import Version, keep_version
 from cynosure.catalog.guards import Guards
@@ -44,12 +45,25 @@ async def register_table(
     location = check_allowed(catalog, metadata_location, field="metadata-location")
 
     async def authorize(view: View) -> Guards:
-        if is_overwrite and await find_table_ref(view, table) is not None:
-            operation = ops.OVERWRITE_TABLE_DELEGATED if is_delegated else ops.OVERWRITE_TABLE
-            return await catalog.authorize(view, caller, operation, catalog.table(table))
+        if is_overwrite:
+            guards = await authorize_overwrite(view)
+            if guards is not None:
+                return guards
         operations = _DELEGATED if is_delegated else _PLAIN
         target = catalog.namespace(table.namespace)
         return (await catalog.authorize_one_of(view, caller, operations, target))[1]
+
+    async def authorize_overwrite(view: View) -> Guards | None:
+        """`None` when there is no table, or none that the caller may know of: then it is to be a new one."""
+        is_there = await find_table_ref(view, table) is not None
+        if not is_there and not catalog.shared.access.hide_existence:
+            return None
+        operation = ops.OVERWRITE_TABLE_DELEGATED if is_delegated else ops.OVERWRITE_TABLE
+        try:
+            guards = await catalog.authorize(view, caller, operation, catalog.table(table))
+        except NoSuchTable:
+            return None
+        return guards if is_there else None
 
     # Asked before the file is read: most refusals need no storage at all.
     state = await catalog.read()
