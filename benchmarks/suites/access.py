@@ -24,7 +24,7 @@ from benchmarks.measure import Meter, Options, Round
 from benchmarks.promises import Promise, cpu_us, has, median
 from benchmarks.results_file import Result
 from cynosure.auth.rbac import operations as ops
-from cynosure.auth.rbac.authorizer import InternalAuthorizer
+from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.rbac.privileges import Privilege
 from cynosure.catalog.roles.grant_privilege import grant_privilege
 from cynosure.catalog.roles.revoke_privilege import revoke_privilege

@@ -19,7 +19,7 @@ from cynosure.api.token_gate import TokenGate
 from cynosure.auth.audit.opened import open_audit
 from cynosure.auth.bootstrap import bootstrap_realm
 from cynosure.auth.identities import Identities
-from cynosure.auth.rbac.authorizer import InternalAuthorizer
+from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.secret_hash import SecretHasher
 from cynosure.auth.settings import AuthSettings
 from cynosure.auth.standing import Standings

@@ -199,7 +199,7 @@ async def test_workers_of_one_server_share_a_directory(shared_backend: SharedBac
 
 
 async def test_a_server_that_dies_at_any_write_leaves_no_realm_that_nobody_can_open(tmp_path: Path) -> None:
-    """The next start either tells the credentials that are good, or has told them."""
+    """I36: the next start either tells the credentials that are good, or has told them."""
     has_died = True
     for writes in itertools.count():
         if not has_died:

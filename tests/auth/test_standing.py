@@ -100,7 +100,7 @@ async def test_another_issuer_gives_federated_roles_only(
 async def test_a_revoked_or_deleted_role_is_gone_with_the_next_look_on_every_server(
     identities: Identities, root: Caller, etl: PrincipalEntity, shared_backend: SharedBackend
 ) -> None:
-    """I36."""
+    """I34."""
     identity = Identity(etl.id, 1)
     scoped = Identity(etl.id, 1, scope=("reader",))
     async with open_identities_on(shared_backend) as other:
@@ -131,7 +131,7 @@ async def test_a_changed_role_is_seen_with_its_new_version(
 async def test_tokens_end_with_the_secret_they_were_obtained_with(
     identities: Identities, root: Caller, etl: PrincipalEntity
 ) -> None:
-    """I36."""
+    """I34."""
     first = Identity(etl.id, 1)
     await rotate_credentials(identities, OPERATOR, "etl")
     await load(identities, first)

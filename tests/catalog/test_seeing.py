@@ -7,7 +7,7 @@ import pytest
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.ports import Decision, Target
-from cynosure.auth.rbac.authorizer import InternalAuthorizer
+from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.rbac.operations import Operation
 from cynosure.auth.require import AccessDenied
 from cynosure.auth.settings import AuthSettings

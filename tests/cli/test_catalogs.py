@@ -71,7 +71,6 @@ def test_a_secret_comes_from_a_file_a_variable_or_standard_input(
 @pytest.mark.parametrize(
     ("flags", "words", "fix"),
     [
-        (("--location", "s3://b/p"), "no access key", "Give"),
         (("--location", "s3://b/p", *S3), "needs its id and its secret", "Give --s3-access-key-id"),
         (("--location", "s3://b/p", *S3, "--s3-secret-access-key-env", "NOT_SET"), "is not set", "Set it"),
         (("--location", "s3://b/p", *S3, "--s3-secret-access-key-file", "none"), "cannot be read", "Check"),

@@ -144,3 +144,17 @@ def test_the_sealed_format_is_stable():
 
     assert ring.encrypt(b"value", CONTEXT).hex() == golden
     assert Keyring({"k1": K1}, "k1", os.urandom).decrypt(bytes.fromhex(golden), CONTEXT) == b"value"
+
+
+def test_derived_keys_are_always_the_same_and_differ_by_purpose_and_master_key():
+    ring = Keyring({"k1": K1, "k2": K2}, "k2")
+
+    derived = ring.derive("client-secrets", "k1")
+
+    assert derived == Keyring({"k1": K1}, "k1").derive("client-secrets", "k1")
+    assert len({derived, ring.derive("other", "k1"), ring.derive("client-secrets", "k2"), K1, K2}) == 5
+    # Stored digests depend on it: it never changes.
+    assert derived.hex() == "2746ee421fef72a02011b995b5c1542e6527eaebf528aa6fba0594a4123c2c4f"
+    with pytest.raises(Misconfigured) as refused:
+        ring.derive("client-secrets", "k3")
+    assert refused.value.details == {"key_id": "k3"}

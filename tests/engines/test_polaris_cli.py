@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -82,7 +83,6 @@ def test_the_command_itself_runs_as_a_process(catalog_server: CatalogServer, tmp
     credential = catalog_server.credential
     command = [str(install_polaris().with_name("polaris")), "--base-url", catalog_server.url]
     command += ["--client-id", credential.client_id, "--client-secret", credential.secret]
-
     done = subprocess.run(
         [*command, "principals", "list"],
         env=environment(tmp_path),
@@ -231,7 +231,7 @@ catalogs:
 
     done = polaris("setup", "apply", str(team))
     ours = subprocess.run(
-        ["cynosure", "setup", "apply", str(team), "--data", str(catalog_server.data)],
+        [sys.executable, "-m", "cynosure", "setup", "apply", str(team), "--data", str(catalog_server.data)],
         capture_output=True,
         text=True,
         check=False,

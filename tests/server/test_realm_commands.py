@@ -1,4 +1,4 @@
-"""`realms.*` through the operator socket of a running server: what changes there is true for clients at once."""
+"""`realms.*` through the operator socket of a running server; what changes is true for clients at once."""
 
 import random
 from typing import Any
@@ -28,7 +28,7 @@ async def log_in(http: httpx.AsyncClient, url: str, realm: str, made: dict[str, 
 
 
 async def test_realms_are_made_and_taken_away_under_a_running_server(serve, http) -> None:
-    """I35, I36."""
+    """I34, I36."""
     served = await serve()
 
     async def realms(command: str, params: Any) -> dict[str, str]:

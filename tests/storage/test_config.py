@@ -100,7 +100,6 @@ def test_fields_of_a_newer_version_are_skipped():
         (msgspec.structs.replace(S3, endpoint="http://host?query"), "endpoint"),
         (msgspec.structs.replace(S3, endpoint="http://host:99999"), "endpoint"),
         (msgspec.structs.replace(S3, endpoint_internal="inside"), "endpointInternal"),
-        (msgspec.structs.replace(S3, sealed_keys=None), "accessKeyId"),
         (msgspec.structs.replace(S3, sts=S3Sts(endpoint="sts.example.com")), "stsEndpoint"),
         (msgspec.structs.replace(S3, sts=S3Sts(role_arn="role/reader")), "roleArn"),
         (msgspec.structs.replace(S3, sts=S3Sts(role_arn="arn:aws:iam::1:role/a b")), "roleArn"),

@@ -40,6 +40,7 @@ class Readiness:
         self._last: Health | None = None
         self._last_at_s = 0.0
         self._stopping = False
+        self._farewells: list[Callable[[], None]] = []
 
     def register(self, name: str, check: Check) -> None:
         """Add something without which this server cannot work."""
@@ -48,6 +49,12 @@ class Readiness:
     def begin_shutdown(self) -> None:
         """From now on not ready, so that a load balancer sends new work elsewhere."""
         self._stopping = True
+        for farewell in self._farewells:
+            farewell()
+
+    def on_shutdown(self, farewell: Callable[[], None]) -> None:
+        """Call this when the shutdown begins: requests that only wait for something must not hold it up."""
+        self._farewells.append(farewell)
 
     async def load(self) -> Health:
         """The state now, or as it was less than `cache_s` ago."""

@@ -5,7 +5,8 @@ Read in this order:
 - `ports.py`        the two contracts, `Authenticator` and `Authorizer`, and what a decision is
 - `caller.py`       who asks; `standing.py` what that principal is and has right now
 - `entities.py`     what the store holds; `operations/` one file per operation on principals and roles
-- `rbac/`           privileges, what each operation needs, grants, the internal authorizer, explanations
+- `rbac/`           privileges, what each operation needs, how grants are stored
+- `access/`         the internal authorizer, which decides by them, and its explanations
 - `tokens/`         issuing, signing keys, verifying, other issuers (OIDC)
 - `realms.py`, `bootstrap.py`   realms, and how one gets its first principal
 - `audit/`          what was done and what was refused, kept and delivered

@@ -15,7 +15,7 @@ from cynosure.auth.closing import require_open
 from cynosure.auth.ports import Target
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.operations import Operation
-from cynosure.auth.rbac.visible import has_catalog_role
+from cynosure.auth.access.visible import has_catalog_role
 from cynosure.auth.require import AccessDenied, require_allowed
 from cynosure.catalog.entities import CATALOG
 from cynosure.catalog.errors import NoSuchCatalog

@@ -14,7 +14,7 @@ from typing import Final
 from cynosure.auth.caller import Caller
 from cynosure.auth.ports import Authorizer
 from cynosure.auth.rbac.privileges import Privilege
-from cynosure.auth.rbac.visible import find_visible, has_catalog_role
+from cynosure.auth.access.visible import find_visible, has_catalog_role
 from cynosure.catalog.names import Namespace, is_namespace_key, namespace_key, path_of
 from cynosure.persistence.commit import View
 from cynosure.persistence.index import encode_id_key

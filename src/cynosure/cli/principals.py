@@ -54,9 +54,6 @@ def create(
     to: Remote,
     name: Name,
     properties: Properties = None,
-    new_client_id: Annotated[
-        str | None, typer.Option("--new-client-id", metavar="ID", help="Left out, one is made.")
-    ] = None,
     rotation_required: Annotated[
         bool,
         typer.Option(
@@ -74,7 +71,7 @@ def create(
     given = parse_properties(properties)
     made = to.run(
         lambda server: server.management.create_principal(
-            name, given, client_id=new_client_id, is_rotation_required=rotation_required
+            name, given, is_rotation_required=rotation_required
         ),
         initialise=True,
     )

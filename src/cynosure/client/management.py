@@ -78,11 +78,10 @@ class Management:
         name: str,
         properties: Mapping[str, str],
         *,
-        client_id: str | None = None,
         is_rotation_required: bool = False,
     ) -> PrincipalWithCredentials:
         """Create a principal; its secret is in the answer and nowhere else."""
-        principal = {"name": name, "properties": properties, **({"clientId": client_id} if client_id else {})}
+        principal = {"name": name, "properties": properties}
         body = {"principal": principal, "credentialRotationRequired": is_rotation_required}
         return await self._send("POST", PrincipalWithCredentials, "principals", body=body)
 

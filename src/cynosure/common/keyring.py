@@ -78,7 +78,7 @@ class Keyring:
                 fix="Set keyring.primary to the id of one of the keys.",
             )
         self.primary = primary
-        self._keys = dict(keys)
+        self._derivers = {key_id: _deriver(key) for key_id, key in keys.items()}
         self._ciphers = {key_id: AESGCM(key) for key_id, key in keys.items()}
         self._random_bytes = random_bytes
 
@@ -113,10 +113,10 @@ class Keyring:
 
         It says nothing about the master key, nor about keys for other purposes.
         """
-        master = self._keys.get(key_id)
-        if master is None:
+        derive = self._derivers.get(key_id)
+        if derive is None:
             raise _not_in_ring(key_id)
-        return HKDF(SHA256(), KEY_BYTES, salt=None, info=_associated("derived", (purpose,))).derive(master)
+        return derive(purpose)
 
     def _wrap(self, data_key: bytes, context: Sequence[str]) -> bytes:
         name = self.primary.encode()
@@ -165,6 +165,14 @@ def _split(sealed: bytes) -> _Sealed:
     except UnicodeDecodeError as error:
         raise CorruptObject("A sealed value has no readable key id", size_bytes=len(sealed)) from error
     return _Sealed(key_id, sealed[id_end:body_start], sealed[body_start:])
+
+
+def _deriver(master: bytes) -> Callable[[str], bytes]:
+    # A closure: an attribute with the key itself would be shown by whatever prints the keyring.
+    def derive(purpose: str) -> bytes:
+        return HKDF(SHA256(), KEY_BYTES, salt=None, info=_associated("derived", (purpose,))).derive(master)
+
+    return derive
 
 
 def _not_in_ring(key_id: str) -> Misconfigured:

@@ -17,13 +17,15 @@ from cynosure.auth.audit.opened import Audit, open_audit
 from cynosure.auth.bootstrap import Bootstrapped, ensure_realms_bootstrapped
 from cynosure.auth.credential_files import CredentialFiles
 from cynosure.auth.identities import Identities
-from cynosure.auth.rbac.authorizer import InternalAuthorizer
+from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.secret_hash import SecretHasher
 from cynosure.auth.standing import Standings
 from cynosure.auth.tokens.opened import Tokens, open_tokens
 from cynosure.catalog.directory import Directory
 from cynosure.common.keyring import Keyring
 from cynosure.persistence.lifecycle import Persistence
+from cynosure.persistence.references import REALMS
+from cynosure.persistence.scopes import list_realms
 from cynosure.persistence.spi import RealmId, RefKey
 from cynosure.server.settings import Settings, read_bootstrap
 
@@ -47,6 +49,18 @@ class Access:
             heads=self.identities.persistence.heads,
             ahead=lambda scope, realm: _expect(directory, scope, realm),
         )
+
+
+    async def check_keyring(self) -> None:
+        """Refuse a store whose secrets are protected by another keyring than this process has.
+
+        Logins would fail as if all secrets were wrong. Signing keys are made here where there are none, so that
+        there is always something to tell it by.
+        """
+        keys, persistence = self.tokens.keys, self.identities.persistence
+        for realm in await list_realms(persistence.committer(REALMS)):
+            await keys.require_keyring(realm)
+            await keys.load_signer(realm)
 
 
 def make_identities(settings: Settings, persistence: Persistence, keyring: OpenKeyring) -> Identities:

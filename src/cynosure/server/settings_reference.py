@@ -94,7 +94,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
     default: Any = field.default
     if field.required:
         return "*must be given*"
-    if default is msgspec.NODEFAULT or default is None:
+    if default is msgspec.NODEFAULT or default in (None, ""):
         return "none"
     if isinstance(default, tuple):
         return f"`{msgspec.json.encode(default).decode()}`" if default else "none"

@@ -143,6 +143,7 @@ async def open_ground(
         TaskLoop(clock, persistence.rng) as tasks,
     ):
         directory, identities = serving.directory, serving.access.identities
+        readiness.on_shutdown(serving.access.audit.events.stop_waiting)
         for task in catalog_tasks(directory):
             tasks.register(persistence.tasks, task)
         commands.register_all(
@@ -195,6 +196,7 @@ async def open_serving(
         open_directory(settings, identities, keyring) as directory,
         open_access(settings, identities, keyring) as access,
     ):
+        await access.check_keyring()
         # After the realms have their roles: the first of them is given what is made here.
         await ensure_catalog_admins(directory)
         yield Serving(directory, access)

@@ -46,7 +46,8 @@ def open_fileio(
         return LocalFileIO(allowed_locations(config))
     from cynosure.storage.backends.s3 import S3FileIO  # noqa: PLC0415
 
-    return S3FileIO(config, open_s3_keys(config.sealed_keys or b"", keyring(), owner), settings)
+    keys = None if config.sealed_keys is None else open_s3_keys(config.sealed_keys, keyring(), owner)
+    return S3FileIO(config, keys, settings)
 
 
 class FileIOs:

@@ -122,13 +122,25 @@ async def test_bad_input_is_refused_by_field(
     assert "hunter2" not in answer.text
 
 
-async def test_an_s3_storage_without_keys_is_refused(refusing: Any, error_of: Any) -> None:
-    body = s3_catalog("keyless", accessKeyId=None, secretAccessKey=None)
+async def test_an_s3_storage_gets_its_key_later(root: httpx.AsyncClient, error_of: Any) -> None:
+    inside = f"{BASE}/api/catalog/v1/lake/namespaces"
+    table = {"name": "t", "schema": {"type": "struct", "schema-id": 0, "fields": []}}
+    body = s3_catalog("lake", accessKeyId=None, secretAccessKey=None)
 
-    answer = await refusing.root.post("/catalogs", json=body)
+    assert (await root.post("/catalogs", json=body)).status_code == 201
+    assert (await root.post(inside, json={"namespace": ["a"]})).status_code == 200
+    refused = await root.post(f"{inside}/a/tables", json=table)
+    moved = {"storageType": "S3", "endpoint": "https://s3.example.com"}
+    changes = [
+        await root.put("/catalogs/lake", json={"currentEntityVersion": 1, "storageConfigInfo": moved}),
+        await root.put(
+            "/catalogs/lake", json={"currentEntityVersion": 2, "storageConfigInfo": {**moved, **S3}}
+        ),
+    ]
 
-    assert error_of(answer) == (400, "BadRequestException")
-    assert "accessKeyId" in answer.text
+    assert error_of(refused) == (403, "ForbiddenException")
+    assert "access key" in refused.json()["error"]["message"]
+    assert [each.status_code for each in changes] == [200, 200]
 
 
 async def test_a_taken_name_is_a_conflict_and_a_taken_location_is_not_valid(

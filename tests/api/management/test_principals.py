@@ -48,13 +48,20 @@ async def test_no_secret_is_ever_answered_again(root: httpx.AsyncClient) -> None
     assert not any(secret in text for text in texts)
 
 
-async def test_a_client_id_can_be_chosen_once(root: httpx.AsyncClient, error_of: Any) -> None:
-    made = await create(root, "alice", clientId="alices-id")
+async def test_a_client_id_is_made_whatever_is_sent(world: World, root: httpx.AsyncClient) -> None:
+    made = await create(root, "alice", clientId=world.root.client_id)
 
-    again = await root.post("/principals", json={"principal": {"name": "bob", "clientId": "alices-id"}})
+    assert made["credentials"]["clientId"] != world.root.client_id
 
-    assert made["credentials"]["clientId"] == "alices-id"
-    assert error_of(again) == (409, "AlreadyExistsException")
+
+async def test_a_client_id_can_be_set_where_nobody_has_it(
+    world: World, root: httpx.AsyncClient, error_of: Any
+) -> None:
+    await create(root, "alice")
+
+    answer = await root.post("/principals/alice/reset", json={"clientId": world.root.client_id})
+
+    assert error_of(answer) == (409, "AlreadyExistsException")
 
 
 async def test_a_name_that_is_taken_is_a_conflict(root: httpx.AsyncClient, error_of: Any) -> None:

@@ -178,6 +178,18 @@ async def test_a_page_does_not_wait_longer_than_asked(reader: EventReader, clock
     assert (page.events, page.has_more) == ([], False)
 
 
+async def test_nobody_waits_for_events_of_a_process_that_ends(
+    reader: EventReader, clock: ManualClock
+) -> None:
+    waiting = asyncio.create_task(reader.read(ANN, ALL, wait_s=30))
+    await clock.wait_for_sleepers(1)
+
+    reader.stop_waiting()
+    await clock.advance(1)
+
+    assert (await waiting).events == []
+
+
 async def test_rights_that_are_taken_away_end_a_wait(
     realm: Realm, reader: EventReader, authorizer: OnlyAnn, clock: ManualClock
 ) -> None:

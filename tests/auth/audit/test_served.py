@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 async def wait_for(is_done: Callable[[], bool], timeout_s: float = 60.0) -> None:
     async with asyncio.timeout(timeout_s):
-        while not is_done():
+        while not is_done():  # noqa: ASYNC110 - of other processes, which tell nothing
             await asyncio.sleep(0.05)
 
 
@@ -56,8 +55,8 @@ async def test_everything_reaches_file_webhook_and_followers_over_a_restart(
 
         command = [sys.executable, "-m", "cynosure", "events", "tail", "--follow", "--json"]
         with followed.open("wb") as out:
-            follower = subprocess.Popen(
-                [*command, "--data", str(server.data)], stdout=out, stderr=subprocess.DEVNULL
+            follower = await asyncio.create_subprocess_exec(
+                *command, "--data", str(server.data), stdout=out, stderr=asyncio.subprocess.DEVNULL
             )
         try:
             async with server.client() as http:
@@ -78,5 +77,5 @@ async def test_everything_reaches_file_webhook_and_followers_over_a_restart(
             await wait_for(lambda: created(lines(followed)) == after)
         finally:
             follower.terminate()
-            follower.wait(20)
+            await follower.wait()
         assert "hidden-token" not in server.process.log()

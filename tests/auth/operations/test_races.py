@@ -149,7 +149,7 @@ async def test_one_account_that_comes_several_times_at_once_gets_one_principal(
 async def test_a_right_that_is_revoked_while_its_use_is_under_way_is_not_used(
     identities: Identities, root: Caller, shared_backend: SharedBackend
 ) -> None:
-    """I36: it was allowed when it was prepared, and is not any more when it would be committed."""
+    """I34: it was allowed when it was prepared, and is not any more when it would be committed."""
     admin = await create_principal(identities, root, NewPrincipal("admin"))
     await assign_principal_role(identities, root, "admin", "service_admin")
     arrived, revoked = asyncio.Event(), asyncio.Event()

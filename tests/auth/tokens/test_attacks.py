@@ -1,4 +1,4 @@
-"""Forged tokens. The attacker has a good token, hence all that is public about tokens, but not the key."""
+"""Forged tokens. The attacker has a good token, hence all that is public about tokens, but not the key (I37)."""
 
 import json
 from collections.abc import AsyncIterator

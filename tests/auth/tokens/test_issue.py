@@ -1,3 +1,5 @@
+"""What tokens are issued for, and that none gives more than it was made from (I38)."""
+
 from datetime import timedelta
 
 import pytest

@@ -13,7 +13,7 @@ from cynosure.auth.operations.assign_principal_role import assign_principal_role
 from cynosure.auth.operations.create_principal import NewPrincipal, create_principal
 from cynosure.auth.operations.create_principal_role import NewPrincipalRole, create_principal_role
 from cynosure.auth.operations.set_trusted_service import set_trusted_service
-from cynosure.auth.rbac.authorizer import InternalAuthorizer
+from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.secret_hash import SecretHasher
 from cynosure.auth.settings import AuthSettings
 from cynosure.auth.standing import Standings

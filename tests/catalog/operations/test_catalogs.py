@@ -23,6 +23,7 @@ from cynosure.persistence.references import CATALOG_REFERENCES, DEFAULT_REALM, R
 from cynosure.persistence.scopes import create_realm
 from cynosure.persistence.spi import RealmId
 from cynosure.storage.config import FileStorage, S3Keys, S3Storage
+from cynosure.storage.errors import StorageRefused
 from cynosure.storage.location import Location
 from cynosure.testing.small_catalog import ROOT
 
@@ -263,9 +264,13 @@ async def test_keys_are_stored_sealed_for_their_catalog_only(directory: Director
         directory.files.get(first.storage, (DEFAULT_REALM, second.id))
 
 
-async def test_a_catalog_on_s3_without_keys_is_refused(directory: Directory) -> None:
-    with pytest.raises(BadInput, match="no access key"):
-        await create_catalog(directory, ROOT, msgspec.structs.replace(on_s3("lake"), s3_keys=None))
+async def test_a_catalog_on_s3_without_keys_reaches_no_file(directory: Directory) -> None:
+    created = await create_catalog(directory, ROOT, msgspec.structs.replace(on_s3("lake"), s3_keys=None))
+
+    files = directory.files.get(created.storage, (DEFAULT_REALM, created.id))
+
+    with pytest.raises(StorageRefused, match="no access key"):
+        await files.read(Location.parse(f"{created.base_location}/file"))
 
 
 async def test_another_realm_has_its_own_catalogs(directory: Directory) -> None:

@@ -1,7 +1,8 @@
 """The command line of Apache Polaris, as its index has it, in a virtual environment of its own.
 
-A maintainer must not break: versions and hashes are those of `requirements.txt` (made from `requirements.in` by
-`uv pip compile --universal --generate-hashes --no-emit-index-url`); nothing here names where packages come from.
+A maintainer must not break: versions and hashes are those of `requirements.txt`, made from `requirements.in`
+by `uv pip compile --universal --generate-hashes --no-emit-index-url --no-header`; nothing here names where
+packages come from.
 """
 
 import hashlib

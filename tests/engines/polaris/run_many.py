@@ -1,6 +1,6 @@
 """Runs the Polaris command line many times in one process, which saves two seconds of imports for each.
 
-Executed by the Python of its own environment: command lines come as lines of JSON, results go back the same way.
+Executed by the Python of its own environment: command lines come as lines of JSON, results go back so.
 """
 
 import contextlib

@@ -10,7 +10,7 @@ from cynosure.api.management.wire import Camel
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
 from cynosure.auth.identities import Identities
-from cynosure.auth.rbac.explain import Explanation
+from cynosure.auth.access.explain import Explanation
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.explain import Place, Question, explain
 

@@ -60,7 +60,6 @@ class PrincipalHandlers:
         wanted = NewPrincipal(
             name=given.name,
             properties=given.properties or {},
-            client_id=given.client_id or None,
             is_rotation_required=bool(body.credential_rotation_required),
         )
         made = await create_principal(self._identities, caller_of(request), wanted)

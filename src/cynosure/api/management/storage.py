@@ -51,7 +51,7 @@ def change_storage(entity: CatalogEntity, base: str, info: wire.StorageConfigInf
             )
         return Chosen(place, config, None)
     keys = _keys_of(info)
-    _refuse_redirection(old, config, has_keys=keys is not None)
+    _refuse_redirection(old, config, is_key_given=keys is not None)
     return Chosen(place, structs.replace(config, sealed_keys=old.sealed_keys), keys)
 
 
@@ -132,7 +132,7 @@ def _keys_of(info: wire.StorageConfigInfo) -> S3Keys | None:
     return S3Keys(info.access_key_id, Secret(info.secret_access_key))
 
 
-def _refuse_redirection(old: S3Storage, new: S3Storage, *, has_keys: bool) -> None:
+def _refuse_redirection(old: S3Storage, new: S3Storage, *, is_key_given: bool) -> None:
     for name, field in (("role_arn", "roleArn"), ("external_id", "externalId")):
         before = getattr(old.sts, name)
         if before is not None and getattr(new.sts, name) != before:
@@ -146,7 +146,7 @@ def _refuse_redirection(old: S3Storage, new: S3Storage, *, has_keys: bool) -> No
         for field, was, is_now in zip(_ADDRESSES, _addresses(old), _addresses(new), strict=True)
         if was != is_now
     ]
-    if moved and not has_keys:
+    if moved and old.sealed_keys is not None and not is_key_given:
         raise BadInput(
             "A stored access key is not used with another address",
             field="storageConfigInfo.accessKeyId",

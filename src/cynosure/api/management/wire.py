@@ -68,7 +68,8 @@ class Principal(Camel, frozen=True, kw_only=True):
 
     name: Name
     client_id: str | None = None
-    """In a request to create: the client id to use; left out, one is made."""
+    """Output only: clients send their own with a request to create another principal. `resetCredentials` sets
+    it."""
     properties: Properties | None = None
     create_timestamp: int | None = None
     last_update_timestamp: int | None = None

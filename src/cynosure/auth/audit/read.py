@@ -80,6 +80,11 @@ class EventReader:
         self._authorizer = authorizer
         self._collector = collector
         self._cursors = cursors
+        self._is_ending = False
+
+    def stop_waiting(self) -> None:
+        """From now on nobody waits for events: the process is about to end."""
+        self._is_ending = True
 
     async def read(
         self,
@@ -109,7 +114,7 @@ class EventReader:
             state = (await audit_of(self._persistence, caller.realm).read(is_fresh=True)).state
             found, at, is_end = await _look(state, wanted, at, limit)
             left_s = deadline_s - clock.monotonic_s()
-            if found or not is_end or not is_complete or left_s <= 0:
+            if found or not is_end or not is_complete or left_s <= 0 or self._is_ending:
                 break
             await clock.sleep(min(_LOOK_EVERY_S, left_s))
         events = [to_event(caller.realm, number, event) for number, event in found]

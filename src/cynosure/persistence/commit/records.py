@@ -52,7 +52,7 @@ class Change(Stored, frozen=True):
     """Msgpack; what it means depends on `kind`."""
 
 
-class RequestRecord(Stored, frozen=True):
+class RequestRecord(Stored, frozen=True, omit_defaults=True):
     """One request as it was committed."""
 
     principal: str
@@ -131,9 +131,13 @@ class _CommitCodec:
         return 2_000 + 4 * payload_bytes
 
 
+COMMIT_VERSION = 2
+"""2: requests name actor and roles."""
+
 COMMIT: ObjectType[Commit] = ObjectType(
     name="commit",
-    codec=_CommitCodec(1),
+    codec=_CommitCodec(COMMIT_VERSION),
+    version=COMMIT_VERSION,
     is_compressed=False,  # Index bytes are compressed already.
     # No refs: its ancestors may be collected before it, and its indexes are walked by the collector.
 )

@@ -41,7 +41,7 @@ _DELETED_AT_ONCE: Final = 1_000
 class S3FileIO:
     """Objects below the allowed locations, in any number of buckets under one endpoint and one key."""
 
-    def __init__(self, config: S3Storage, keys: S3Keys, settings: StorageSettings) -> None:
+    def __init__(self, config: S3Storage, keys: S3Keys | None, settings: StorageSettings) -> None:
         self._config = config
         self._keys = keys
         self._settings = settings
@@ -125,6 +125,12 @@ class S3FileIO:
 
     def _store_of(self, location: Location) -> S3Store:
         if (store := self._stores.get(location.authority)) is None:
+            if self._keys is None:
+                raise StorageRefused(
+                    "The catalog's storage has no access key",
+                    location=location.text,
+                    fix="Have an access key set with the catalog's storage; none is taken from elsewhere.",
+                )
             store = open_bucket(location.authority, self._config, self._keys, self._settings)
             self._stores[location.authority] = store
         return store

@@ -1,3 +1,5 @@
+"""Tokens of other issuers, good and hostile ones, and the principals they lead to (I39)."""
+
 import asyncio
 from contextlib import asynccontextmanager
 

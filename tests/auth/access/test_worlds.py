@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.entities import ROOT
 from cynosure.auth.ports import Decision, Target
-from cynosure.auth.rbac.authorizer import InternalAuthorizer
 from cynosure.auth.rbac.grants import THE_CATALOG
 from cynosure.auth.rbac.operations import OPERATIONS, Operation
 from cynosure.auth.rbac.privileges import Privilege

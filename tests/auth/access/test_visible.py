@@ -2,13 +2,13 @@
 
 import pytest
 
+from cynosure.auth.access.authorizer import InternalAuthorizer
+from cynosure.auth.access.visible import EVERYTHING, NOTHING, find_visible, has_catalog_role
 from cynosure.auth.caller import Caller, operator_caller
 from cynosure.auth.ports import Decision, Target
-from cynosure.auth.rbac.authorizer import InternalAuthorizer
 from cynosure.auth.rbac.grants import THE_CATALOG
 from cynosure.auth.rbac.operations import Operation
 from cynosure.auth.rbac.privileges import Privilege as P
-from cynosure.auth.rbac.visible import EVERYTHING, NOTHING, find_visible, has_catalog_role
 from cynosure.auth.standing import Standings
 from cynosure.persistence.commit import View
 from cynosure.persistence.spi import ObjId

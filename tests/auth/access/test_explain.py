@@ -3,11 +3,8 @@
 import msgspec
 import pytest
 
-from cynosure.auth.entities import ROOT
-from cynosure.auth.ports import Missing, Target
-from cynosure.auth.rbac import operations as ops
-from cynosure.auth.rbac.authorizer import InternalAuthorizer
-from cynosure.auth.rbac.explain import (
+from cynosure.auth.access.authorizer import InternalAuthorizer
+from cynosure.auth.access.explain import (
     Explanation,
     Need,
     Remedy,
@@ -16,6 +13,9 @@ from cynosure.auth.rbac.explain import (
     get_operation,
     load_subject,
 )
+from cynosure.auth.entities import ROOT
+from cynosure.auth.ports import Missing, Target
+from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.grants import THE_CATALOG
 from cynosure.auth.rbac.operations import OPERATIONS, Operation
 from cynosure.auth.rbac.privileges import Privilege as P

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
+from cynosure.auth.access.reach import FEW_ROLES, MOST_HELD, MOST_REACHES, Reach, Reaches
 from cynosure.auth.caller import commit_as, operator_caller
 from cynosure.auth.rbac.grants import THE_CATALOG
 from cynosure.auth.rbac.privileges import NONE, set_of
 from cynosure.auth.rbac.privileges import Privilege as P
-from cynosure.auth.rbac.reach import MOST_HELD, MOST_REACHES, Reach, Reaches
 from cynosure.common.errors import NotFound
 from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.index import encode_id_key
@@ -111,3 +111,19 @@ async def test_granted_securables_come_from_the_roles_own_grants(world: AccessWo
     assert await found.load_granted(P.TABLE_DROP) == {TABLE}
     assert await found.load_granted(P.VIEW_DROP) == frozenset()
     assert await found.load_granted(P.TABLE_DROP) is await found.load_granted(P.TABLE_DROP)
+
+
+@pytest.mark.parametrize("granted", [1, FEW_ROLES + 3])
+@pytest.mark.parametrize("others", [0, 20])
+async def test_many_catalog_roles_have_what_each_of_them_has(world: AccessWorld, granted: int, others: int):
+    names = [f"role-{number}" for number in range(FEW_ROLES + 3)]
+    grants = {(name, TABLE): (P.TABLE_DROP,) for name in names[:granted]}
+    strangers = {(f"stranger-{number}", TABLE): tuple(P) for number in range(others)}
+    await world.make(World({"ann": ("pr",)}, uses={"pr": tuple(names)}, grants={**grants, **strangers}))
+
+    found = await load(world, Reaches(world.persistence), "pr")
+
+    each = dict(zip((found.names[role] for role in found.roles), await found.find_each(TABLE), strict=True))
+    assert each == {name: P.TABLE_DROP.bit if (name, TABLE) in grants else NONE for name in names}
+    assert await found.load_held(TABLE) == P.TABLE_DROP.bit
+    assert await found.load_held(ObjId(501)) == NONE

@@ -15,14 +15,14 @@ from collections.abc import AsyncIterator, Sequence
 from types import AsyncGeneratorType
 from typing import NamedTuple
 
+from cynosure.auth.access.reach import Reach, Reaches
+from cynosure.auth.access.rules import NOBODY, OPERATOR, Ruling, find_lock, find_ruling
+from cynosure.auth.access.visible import EVERYTHING, NOTHING, Visible
 from cynosure.auth.caller import Caller
 from cynosure.auth.ports import Decision, GrantStep, Missing, Target
 from cynosure.auth.rbac.grants import THE_CATALOG, unpack_privileges
 from cynosure.auth.rbac.operations import Operation
 from cynosure.auth.rbac.privileges import SATISFIED_BY, Privilege, PrivilegeSet, members
-from cynosure.auth.rbac.reach import Reach, Reaches
-from cynosure.auth.rbac.rules import NOBODY, OPERATOR, Ruling, find_lock, find_ruling
-from cynosure.auth.rbac.visible import EVERYTHING, NOTHING, Visible
 from cynosure.auth.settings import AuthSettings
 from cynosure.auth.standing import Standing, Standings
 from cynosure.persistence.commit import View

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.caller import Caller
-from cynosure.auth.rbac.authorizer import InternalAuthorizer
 from cynosure.auth.standing import Standings
 from cynosure.persistence.commit import View
 from cynosure.persistence.lifecycle import open_persistence

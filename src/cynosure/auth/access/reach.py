@@ -17,7 +17,7 @@ from cynosure.auth.rbac.grants import (
     THE_CATALOG,
     by_role_prefix,
     second_id,
-    securable_key,
+    securable_prefix,
     unpack_privileges,
     usage_prefix,
 )
@@ -35,6 +35,8 @@ MOST_HELD: Final = 1_024
 """Securables that are remembered per set of roles. Others are looked up: a few microseconds each."""
 MOST_SEEN: Final = 50_000
 """Longest answer of `load_granted` that is remembered."""
+FEW_ROLES: Final = 8
+"""Up to so many catalog roles are asked for one by one."""
 MOST_SIGHTS: Final = 8
 """So many of them per set of roles."""
 
@@ -44,7 +46,18 @@ Roles = tuple[ObjId, ...]
 class Reach:
     """What some principal roles have in one catalog. Made by `load_reach`."""
 
-    __slots__ = ("_granted", "_held", "head", "key", "names", "on_catalog", "roles", "state", "users")
+    __slots__ = (
+        "_granted",
+        "_held",
+        "_suffixes",
+        "head",
+        "key",
+        "names",
+        "on_catalog",
+        "roles",
+        "state",
+        "users",
+    )
 
     def __init__(
         self, key: RefKey, state: State, users: dict[ObjId, list[ObjId]], names: dict[ObjId, str]
@@ -57,6 +70,8 @@ class Reach:
         self.names = names
         """Of the catalog roles."""
         self.roles = tuple(users)
+        self._suffixes = [encode_id_key(role) for role in users]
+        """Of their keys, whatever the securable."""
         self.on_catalog: PrivilegeSet = NONE
         self._held: dict[ObjId, PrivilegeSet] = {}
         self._granted: dict[Privilege, frozenset[ObjId]] = {}
@@ -77,9 +92,15 @@ class Reach:
 
     async def find_each(self, securable: ObjId) -> list[PrivilegeSet]:
         """The same per catalog role, in the order of `roles`."""
-        keys = [securable_key(securable, role) for role in self.roles]
-        values = await _find_many(self.state, GRANTS, keys)
-        return [NONE if value is None else unpack_privileges(value) for value in values]
+        prefix, roles = securable_prefix(securable), self.roles
+        if len(roles) > FEW_ROLES:
+            entries = await self.state.scan(GRANTS, prefix=prefix, limit=len(roles))
+            if len(entries) < len(roles):
+                # All there are: most things have fewer grants than such a caller has roles.
+                found = dict(entries)
+                return [unpack_privileges(found.get(prefix + role, b"")) for role in self._suffixes]
+        values = await _find_many(self.state, GRANTS, [prefix + role for role in self._suffixes])
+        return [unpack_privileges(value or b"") for value in values]
 
     async def load_granted(self, privilege: Privilege) -> frozenset[ObjId]:
         """Every securable below the catalog on which something that satisfies `privilege` is granted.

@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
+from cynosure.auth.access.authorizer import InternalAuthorizer
+from cynosure.auth.access.rules import find_ruling
 from cynosure.auth.entities import ROOT, PrincipalEntity, PrincipalRoleEntity
 from cynosure.auth.ports import Decision, Target
 from cynosure.auth.rbac import operations as ops
-from cynosure.auth.rbac.authorizer import InternalAuthorizer
 from cynosure.auth.rbac.operations import OPERATIONS, Operation
 from cynosure.auth.rbac.privileges import Privilege as P
-from cynosure.auth.rbac.rules import find_ruling
 from cynosure.auth.settings import AuthSettings
 from cynosure.auth.standing import Standing, Standings
 from cynosure.auth.targets import PrincipalTarget, RealmTarget
