@@ -203,9 +203,9 @@ def try_operation(
 @pytest.mark.parametrize(
     ("who", "mode", "examples"),
     [
-        (None, GenerationMode.POSITIVE, 10),
-        (None, GenerationMode.NEGATIVE, 4),
-        ("nobody", GenerationMode.POSITIVE, 3),
+        (None, GenerationMode.POSITIVE, 6),
+        (None, GenerationMode.NEGATIVE, 3),
+        ("nobody", GenerationMode.POSITIVE, 2),
     ],
     ids=["root-right", "root-wrong", "nobody-right"],
 )

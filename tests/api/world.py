@@ -16,10 +16,10 @@ from cynosure.api.management.events import event_routes
 from cynosure.api.management.routes import management_routes
 from cynosure.api.oauth import TOKENS_PATH, oauth_routes
 from cynosure.api.token_gate import TokenGate
+from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.audit.opened import open_audit
 from cynosure.auth.bootstrap import bootstrap_realm
 from cynosure.auth.identities import Identities
-from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.secret_hash import SecretHasher
 from cynosure.auth.settings import AuthSettings
 from cynosure.auth.standing import Standings

@@ -17,7 +17,6 @@ from cynosure.auth.operations.list_principals import list_principals
 from cynosure.auth.principals import find_client, find_principal
 from cynosure.auth.realms import (
     CreatedRealm,
-    KnownRealms,
     create_realm,
     delete_realm,
     is_being_deleted,
@@ -37,9 +36,10 @@ from cynosure.common.errors import (
 from cynosure.common.secrets import Secret
 from cynosure.persistence.commit import Prepared, Request, View
 from cynosure.persistence.index import encode_key
+from cynosure.persistence.lifecycle import open_persistence
 from cynosure.persistence.references import DEFAULT_REALM, REALM_REFERENCES, realm_reference
 from cynosure.persistence.spi import RealmId, Reference
-from cynosure.testing.small_realm import SharedBackend, caller_for, open_identities_on
+from cynosure.testing.small_realm import SharedBackend, caller_for, identities_of, open_identities_on
 
 pytestmark = pytest.mark.anyio
 
@@ -335,13 +335,28 @@ async def test_deleting_and_creating_at_once_never_leaves_half_a_realm(
             assert await refs_of(shared_backend) == []
 
 
-async def test_strangers_cannot_fill_the_memory_with_names(identities: Identities, acme: Caller) -> None:
-    known = KnownRealms(identities.persistence)
-    await known.require(ACME)
-    kept = len(identities.persistence._committers)
+async def test_realms_come_and_go_on_a_database_with_two_servers(postgres_schema_url: str) -> None:
+    """I36, where heads are read over a network and generations are a column."""
+    async with (
+        open_persistence(postgres_schema_url, initialise=True) as one,
+        open_persistence(postgres_schema_url, initialise=True) as two,
+    ):
+        here, there = identities_of(one), identities_of(two)
+        for _ in range(3):
+            ended = await asyncio.gather(
+                create_realm(here, ACME, credentials=OLD),
+                create_realm(there, ACME, credentials=OLD),
+                return_exceptions=True,
+            )
+            assert sum(isinstance(each, CreatedRealm) for each in ended) == 1, ended
+            old = await root_of(there)
+            await create_principal(there, old, NewPrincipal("etl", client_id="etl-client"))
 
-    for name in ("nowhere", "", "../x", "a" * 500):
-        with pytest.raises(NoSuchRealm):
-            await known.require(RealmId(name))
-
-    assert (len(identities.persistence._committers), known._seen) == (kept, {"acme"})
+            await delete_realm(one, ACME)
+            assert old.identity is not None
+            with pytest.raises(NoSuchRealm):
+                await there.standings.load(ACME, old.identity)
+            await create_realm(there, ACME)
+            await assert_new(here, old)
+            await delete_realm(two, ACME)
+        assert await one.backend.list_refs(ACME) == []

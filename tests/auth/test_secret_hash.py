@@ -22,9 +22,9 @@ def test_a_secret_is_recognised_and_no_other_is() -> None:
     hasher = hasher_with({"k1": OLD}, "k1")
     stored = hasher.hash(Secret("s3cr3t"), 4)
 
-    assert hasher.verify(Secret("s3cr3t"), stored)
+    assert hasher.find_match(Secret("s3cr3t"), (stored,))
     assert not any(
-        hasher.verify(Secret(text), stored) for text in ("", "s3cr3", "s3cr3tt", "S3CR3T", "\ud800")
+        hasher.find_match(Secret(text), (stored,)) for text in ("", "s3cr3", "s3cr3tt", "S3CR3T", "\ud800")
     )
     assert (stored.generation, stored.key.partition("/")[0]) == (4, "k1")
 
@@ -45,9 +45,9 @@ def test_without_the_master_key_a_guess_cannot_be_checked() -> None:
     thief = hasher_with({"k1": NEW}, "k1")
 
     with pytest.raises(Misconfigured, match="another master key"):
-        thief.verify(Secret("123456"), stored)
+        thief.find_match(Secret("123456"), (stored,))
     mine = structs.replace(stored, key=thief.hash(Secret("x"), 1).key)
-    assert not thief.verify(Secret("123456"), mine)
+    assert not thief.find_match(Secret("123456"), (mine,))
     assert hmac.digest(b"", stored.salt + b"123456", "sha256") != stored.digest
     assert hmac.digest(OLD, stored.salt + b"123456", "sha256") != stored.digest
 
@@ -56,11 +56,11 @@ def test_secrets_of_an_older_master_key_stay_good_while_it_is_in_the_ring() -> N
     stored = hasher_with({"k1": OLD}, "k1").hash(Secret("s3cr3t"), 1)
 
     rotated = hasher_with({"k1": OLD, "k2": NEW}, "k2")
-    assert rotated.verify(Secret("s3cr3t"), stored)
+    assert rotated.find_match(Secret("s3cr3t"), (stored,))
     assert rotated.hash(Secret("s3cr3t"), 2).key.startswith("k2/")
 
     with pytest.raises(Misconfigured) as refused:
-        hasher_with({"k2": NEW}, "k2").verify(Secret("s3cr3t"), stored)
+        hasher_with({"k2": NEW}, "k2").find_match(Secret("s3cr3t"), (stored,))
     assert refused.value.details == {"key_id": "k1"}
 
 
@@ -76,12 +76,6 @@ def test_the_work_is_the_same_for_every_client_known_or_not(known: int, secret: 
 
     assert hasher.digests - before == MAX_SECRETS
     assert (found is not None) == (secret == "right" and known > 0)
-
-
-def test_an_unknown_client_costs_what_a_known_one_does() -> None:
-    hasher = hasher_with({"k1": OLD}, "k1")
-    hasher.verify_nothing(Secret("anything"))
-    assert hasher.digests == MAX_SECRETS
 
 
 def test_what_stands_in_for_a_missing_secret_matches_nothing() -> None:

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from cynosure import __version__
+from cynosure.cli.main import GROUPS
 from cynosure.common.errors import Misconfigured
 from tests.cli.running import Cynosure
+
+NAMES = [name for _, name, _, _ in GROUPS]
 
 
 def test_the_command_runs_as_a_process(tmp_path: Path) -> None:
@@ -27,6 +30,31 @@ def test_help_teaches_the_first_steps(cynosure: Cynosure) -> None:
     assert done.code == 0
     for word in ("up", "serve", "status", "settings", "certs", "cynosure up --data ./data"):
         assert word in done.out
+
+
+@pytest.mark.parametrize("group", NAMES)
+def test_every_group_of_the_list_is_there_and_explains_itself(cynosure: Cynosure, group: str) -> None:
+    done = cynosure(group, "--help")
+
+    assert done.code == 0, done.err
+    assert "Usage: cynosure " + group in done.out
+
+
+def test_groups_are_not_imported_for_one_another(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.argv = ['cynosure', 'privileges', 'names', 'view']\n"
+        "from cynosure.cli.main import app\n"
+        "app(standalone_mode=False)\n"
+        "print(sorted(name for name in sys.modules if name.startswith('cynosure.cli.')))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert "VIEW_DROP" in done.stdout
+    imported = done.stdout.splitlines()[-1]
+    assert "cynosure.cli.privileges" in imported
+    assert "cynosure.cli.catalogs" not in imported
+    assert "cynosure.cli.transport" not in imported
 
 
 @pytest.mark.parametrize("arguments", [("nope",), ("serve", "catalog", "--port", "many"), ("up", "--nope")])

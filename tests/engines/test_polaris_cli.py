@@ -188,7 +188,7 @@ def test_roles_privileges_and_namespaces(polaris: Polaris, catalog_server: Catal
     assert denied.code == 1
     assert "NAMESPACE_LIST" in denied.err
     assert {each["privilege"] for each in grants} == {"NAMESPACE_LIST", "TABLE_LIST"}
-    assert namespaces.documents() == [{"namespace": "eu.orders"}] or "orders" in namespaces.out
+    assert "orders" in ok(namespaces)
     assert shown["properties"]["k"] == "v"
     assert tables.code == 0, tables.err
     assert views.code == 1

@@ -9,6 +9,7 @@ from cynosure.common.secrets import Secret
 from cynosure.storage.backends.local import LocalFileIO
 from cynosure.storage.backends.s3 import S3FileIO
 from cynosure.storage.config import FileStorage, S3Keys, S3Storage, seal_s3_keys
+from cynosure.storage.errors import StorageRefused
 from cynosure.storage.location import Location
 from cynosure.storage.open_fileio import FileIOs
 from cynosure.storage.settings import StorageSettings
@@ -62,7 +63,17 @@ def test_a_configuration_is_checked_when_it_is_opened(fileios: FileIOs, s3: S3St
     with pytest.raises(BadInput):
         fileios.get(FileStorage(("/etc",)), OWNER)
     with pytest.raises(BadInput):
-        fileios.get(replace(s3, sealed_keys=None), OWNER)
+        fileios.get(replace(s3, region="x/../y"), OWNER)
+
+
+@pytest.mark.anyio
+async def test_a_storage_without_keys_is_opened_and_reaches_nothing(fileios: FileIOs, s3: S3Storage):
+    files = fileios.get(replace(s3, sealed_keys=None), OWNER)
+    location = Location.parse(s3.allowed_locations[0]).child("file")
+
+    for attempt in (files.read(location), files.write(location, b""), files.exists(location)):
+        with pytest.raises(StorageRefused, match="no access key"):
+            await attempt
 
 
 def test_the_number_kept_is_bounded_and_the_used_ones_stay(fileios: FileIOs, tmp_path: Path):

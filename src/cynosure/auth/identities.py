@@ -10,10 +10,11 @@ from typing import TypeVar
 
 from cynosure.auth.caller import Caller, commit_as
 from cynosure.auth.closing import require_open
+from cynosure.auth.errors import NoSuchPrincipal, NoSuchPrincipalRole
 from cynosure.auth.ports import Authorizer, Target
 from cynosure.auth.principals import require_principal, require_role
 from cynosure.auth.rbac.operations import Operation
-from cynosure.auth.require import require_allowed
+from cynosure.auth.require import AccessDenied, require_allowed
 from cynosure.auth.secret_hash import SecretHasher
 from cynosure.auth.settings import AuthSettings
 from cynosure.auth.standing import Standings
@@ -51,12 +52,17 @@ class Identities:
     ) -> Mapping[RefKey, ObjId]:
         """Refuse what the caller may not do; what the permission rests on, for `Prepared.guards`.
 
-        What does not exist is refused first, as such, unless existence is to be hidden. `view` is the state
-        to look in; left out, the current one.
+        What does not exist is refused first, as such. Where existence is hidden, what the caller may not
+        touch is refused the same way. `view` is the state to look in; left out, the current one.
         """
         if not self.settings.hide_existence:
             await _require_targets(view or await self.read(caller.realm), targets)
-        return await require_allowed(self.authorizer, caller, operation, targets, None)
+        try:
+            return await require_allowed(self.authorizer, caller, operation, targets, None)
+        except AccessDenied as denied:
+            if self.settings.hide_existence:
+                _hide(targets, denied)
+            raise
 
     async def commit(
         self,
@@ -82,3 +88,12 @@ async def _require_targets(view: View, targets: tuple[Target, ...]) -> None:
             await require_principal(view, target.name)
         elif isinstance(target, PrincipalRoleTarget):
             await require_role(view, target.name)
+
+
+def _hide(targets: tuple[Target, ...], denied: AccessDenied) -> None:
+    """Say what would be said if the first of the targets did not exist; the cause is for the audit."""
+    for target in targets:
+        if isinstance(target, PrincipalTarget):
+            raise NoSuchPrincipal(target.name) from denied
+        if isinstance(target, PrincipalRoleTarget):
+            raise NoSuchPrincipalRole(target.name) from denied

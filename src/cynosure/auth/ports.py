@@ -23,6 +23,7 @@ class Authenticator(Protocol):
     async def authenticate(self, token: str, realm: RealmId) -> Caller:
         """The caller a bearer token stands for, with the roles active now. `NotAuthenticated` for any other.
 
+        `NotFound` for a realm that does not exist, whatever the token, also an empty one.
         A token of a principal, secret, role or actor that has been taken away is refused with the next call,
         on every server.
         """

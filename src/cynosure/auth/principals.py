@@ -168,13 +168,6 @@ async def find_principal(persistence: Persistence, realm: RealmId, name: str) ->
     return await find_object(state, "names", principal_key(name), PRINCIPAL)
 
 
-async def find_principal_role(
-    persistence: Persistence, realm: RealmId, name: str
-) -> PrincipalRoleEntity | None:
-    """The principal role of this name, or `None`."""
-    return await find_role_in((await read_principals(persistence, realm)).state, name)
-
-
 async def load_roles_by_id(
     persistence: Persistence, realm: RealmId, ids: Sequence[ObjId]
 ) -> list[PrincipalRoleEntity]:

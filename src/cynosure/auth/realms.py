@@ -46,26 +46,6 @@ class CreatedRealm(Struct, frozen=True):
     """`None` when another server, starting just then, made its root and has shown the credentials."""
 
 
-class KnownRealms:
-    """Which realms there are, for those whom a stranger may ask anything.
-
-    Only what exists is remembered. A realm that was deleted meanwhile has no `principals` any more.
-    """
-
-    def __init__(self, persistence: Persistence) -> None:
-        self._persistence = persistence
-        self._seen: set[str] = set()
-
-    async def require(self, realm: RealmId) -> None:
-        """`NoSuchRealm` when there is no realm of this name."""
-        if realm in self._seen:
-            return
-        if not is_realm_name(realm):
-            raise NoSuchRealm(realm[: scopes.MAX_REALM_CHARS])
-        await load_realm(self._persistence, realm)
-        self._seen.add(realm)
-
-
 async def create_realm(
     identities: Identities,
     realm: RealmId,

@@ -41,16 +41,11 @@ class SecretHasher:
         key, salt = self._primary(), self._random_bytes(_SALT_BYTES)
         return StoredSecret(generation=generation, salt=salt, digest=self._digest(secret, salt, key), key=key)
 
-    def verify(self, secret: Secret, stored: StoredSecret) -> bool:
-        """Whether it is this one."""
-        return self.find_match(secret, (stored,)) is not None
-
-    def verify_nothing(self, secret: Secret) -> None:
-        """The work of `find_match`, for a client that does not exist."""
-        self.find_match(secret, ())
-
     def find_match(self, secret: Secret, stored: Sequence[StoredSecret]) -> StoredSecret | None:
-        """The stored secret that this one is, of at most `MAX_SECRETS`; always the same work."""
+        """The stored secret that this one is, of at most `MAX_SECRETS`; always the same work.
+
+        For a client that does not exist: of none.
+        """
         matched: StoredSecret | None = None
         primary = self._primary()
         for each in (*stored, *[_NOBODY] * (MAX_SECRETS - len(stored))):

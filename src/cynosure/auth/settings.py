@@ -70,7 +70,7 @@ class WebhookSettings(Struct, frozen=True, forbid_unknown_fields=True):
     batch_events: Annotated[int, Meta(ge=1, le=1_000)] = 100
     """Most events of one request."""
     timeout: Duration = timedelta(seconds=10)
-    """How long the receiver may be silent before the request counts as failed."""
+    """How long one request may take before it counts as failed."""
 
 
 class AuditSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,6 +82,9 @@ class AuditSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """How often new commits become events by themselves. Whoever reads events sees all of them anyway."""
     authentication_failures_per_minute: Annotated[int, Meta(ge=1, le=60_000)] = 60
     """Most failed authentications of a realm that one process writes; the rest is counted."""
+    denials_per_minute: Annotated[int, Meta(ge=1, le=60_000)] = 120
+    """Most refusals of one principal that one process writes, beyond the first thousand; the rest is counted, and
+    is in the log."""
     file: Path | None = None
     """File that events are appended to, as lines of JSON. Left out: none."""
     webhook: WebhookSettings = WebhookSettings()

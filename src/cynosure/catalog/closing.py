@@ -23,11 +23,11 @@ Must not break: both orders, and that every closing puts a mark of its own.
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from cynosure.auth.caller import Caller, commit_as
+from cynosure.auth.caller import Caller
 from cynosure.catalog.errors import CatalogNotEmpty
-from cynosure.catalog.names import CLOSED
+from cynosure.catalog.names import CLOSED, GRANTS_CLOSED
 from cynosure.catalog.opened import Shared
-from cynosure.catalog.roles.changing import CLOSED as GRANTS_CLOSED
+from cynosure.catalog.parts import commit_part
 from cynosure.common.errors import Conflict
 from cynosure.persistence.commit import Committer, Prepared, View
 from cynosure.persistence.objects import ObjRef, Stored, struct_type
@@ -80,12 +80,12 @@ async def close(shared: Shared, caller: Caller, catalog: CatalogId, name: str) -
         value = ObjRef(new.id, CLOSING_MARK.name).pack()
         return Prepared(value, {"names": {CLOSED: value}}, [new])
 
-    mark = (await commit_as(main_of(shared, caller, catalog), caller, "close-catalog", close_main)).result
+    mark = await commit_part(main_of(shared, caller, catalog), caller, "close-catalog", close_main)
 
     async def close_grants(view: View) -> Prepared[None]:
         return Prepared(None, {"ids": {GRANTS_CLOSED: mark}})
 
-    await commit_as(grants_of(shared, caller, catalog), caller, "close-catalog", close_grants)
+    await commit_part(grants_of(shared, caller, catalog), caller, "close-catalog", close_grants)
 
 
 async def find_marks(shared: Shared, caller: Caller, catalog: CatalogId) -> Marks | None:
@@ -103,7 +103,7 @@ async def reopen(shared: Shared, caller: Caller, catalog: CatalogId, marks: Mark
         (grants_of(shared, caller, catalog), "ids", GRANTS_CLOSED, marks.in_grants),
         (main_of(shared, caller, catalog), "names", CLOSED, marks.in_main),
     ):
-        await commit_as(committer, caller, "reopen-catalog", _removing(index, key, mark))
+        await commit_part(committer, caller, "reopen-catalog", _removing(index, key, mark))
 
 
 def _removing(index: str, key: bytes, mark: bytes | None) -> Callable[[View], Awaitable[Prepared[None]]]:

@@ -10,13 +10,14 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from cynosure.auth.access.visible import has_catalog_role
 from cynosure.auth.caller import Caller, commit_as
 from cynosure.auth.closing import require_open
 from cynosure.auth.ports import Target
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.operations import Operation
-from cynosure.auth.access.visible import has_catalog_role
 from cynosure.auth.require import AccessDenied, require_allowed
+from cynosure.auth.targets import RealmTarget
 from cynosure.catalog.entities import CATALOG
 from cynosure.catalog.errors import NoSuchCatalog
 from cynosure.catalog.guards import Guards, join_guards
@@ -94,22 +95,12 @@ class Directory:
         `NoSuchCatalog` when there is none; or, where existence is hidden, when the caller has nothing to do
         with it. As much is asked of the authorizer either way, about another catalog if need be.
         """
-        is_hiding = self.shared.access.hide_existence and not caller.is_operator
         listed = await find_listed(view, name)
-        subject = await _find_any(view) if listed is None and is_hiding else listed
-        if subject is None:
-            raise NoSuchCatalog(name)
-        target = CatalogTarget(subject.entity.id, name)
-        try:
-            guards = await self.authorize(caller, operation, target)
-        except AccessDenied as denied:
-            if is_hiding and not await self._is_seen(caller, target):
-                raise NoSuchCatalog(name) from denied
-            if listed is not None:
-                raise
+        if self.shared.access.hide_existence and not caller.is_operator:
+            return await self._authorize_veiled(view, caller, operation, name, listed)
         if listed is None:
             raise NoSuchCatalog(name)
-        return listed, guards
+        return listed, await self.authorize(caller, operation, CatalogTarget(listed.entity.id, name))
 
     def list_likely(self, realm: RealmId, name: str) -> tuple[RefKey, ...]:
         """References that a request about this catalog will read, as far as is known here. A guess."""
@@ -148,28 +139,49 @@ class Directory:
         if caller.is_operator:
             return
         view = await self.read(caller.realm)
-        is_hiding = self.shared.access.hide_existence
         listed = await find_listed(view, name)
+        is_hiding = self.shared.access.hide_existence
         subject = await _find_any(view) if listed is None and is_hiding else listed
         if subject is None:
             raise NoSuchCatalog(name)
         target = CatalogTarget(subject.entity.id, name)
-        if await self._is_seen(caller, target):
-            if listed is None:
-                raise NoSuchCatalog(name)
-            return
         decision = await self.shared.authorizer.decide(caller, ops.LOAD_CATALOG, (target,), None)
         denied = AccessDenied(caller, ops.LOAD_CATALOG, (target,), decision)
-        if is_hiding:
+        if not await self._sees(caller, target, is_there=listed is not None):
+            if is_hiding:
+                raise NoSuchCatalog(name) from denied
+            raise denied
+        if listed is None:
+            raise NoSuchCatalog(name)
+
+    async def _authorize_veiled(
+        self, view: View, caller: Caller, operation: Operation, name: str, listed: Listed | None
+    ) -> tuple[Listed, Guards]:
+        subject = await _find_any(view) if listed is None else listed
+        if subject is None:
+            raise NoSuchCatalog(name)
+        target = CatalogTarget(subject.entity.id, name)
+        decision = await self.shared.authorizer.decide(caller, operation, (target,), None)
+        if listed is not None and decision.is_allowed:
+            return listed, decision.guards
+        denied = AccessDenied(caller, operation, (target,), decision)
+        if not await self._sees(caller, target, is_there=listed is not None):
             raise NoSuchCatalog(name) from denied
+        if listed is None:
+            raise NoSuchCatalog(name)
         raise denied
 
-    async def _is_seen(self, caller: Caller, target: CatalogTarget) -> bool:
-        # Both are asked whatever the first says: how long it takes must not tell.
+    async def _sees(self, caller: Caller, target: CatalogTarget, *, is_there: bool) -> bool:
+        """Whether the caller may know if there is such a catalog.
+
+        All is asked whatever the first answer is, so that the time it takes does not tell. About one that is
+        missing, the only answer that counts is whether the caller may list all of them.
+        """
         authorizer = self.shared.authorizer
         has_role = await has_catalog_role(authorizer, caller, target.catalog)
-        may_load = (await authorizer.decide(caller, ops.LOAD_CATALOG, (target,), None)).is_allowed
-        return has_role or may_load
+        may_load = await authorizer.decide(caller, ops.LOAD_CATALOG, (target,), None)
+        may_list = await authorizer.decide(caller, ops.LIST_CATALOGS, (RealmTarget(caller.realm),), None)
+        return may_list.is_allowed or (is_there and (has_role or may_load.is_allowed))
 
 
 async def _find_any(view: View) -> Listed | None:

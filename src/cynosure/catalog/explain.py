@@ -10,13 +10,13 @@ from typing import Final
 
 from msgspec import Struct
 
+from cynosure.auth.access.explain import Explanation, explain_access, get_operation, load_subject
 from cynosure.auth.caller import Caller
 from cynosure.auth.errors import NoSuchPrincipal
 from cynosure.auth.identities import Identities
 from cynosure.auth.ports import Target
 from cynosure.auth.principals import find_principal
 from cynosure.auth.rbac import operations as ops
-from cynosure.auth.access.explain import Explanation, explain_access, get_operation, load_subject
 from cynosure.auth.rbac.operations import Operation, commit_table_operation
 from cynosure.auth.targets import CatalogRoleTarget, PrincipalRoleTarget, PrincipalTarget, RealmTarget
 from cynosure.catalog.directory import Directory

@@ -8,13 +8,14 @@ Costs what the caller's roles have grants, for every page; nothing else grows wi
 Must not break: what is shown is decided on the state that is listed, and by rights as they are now.
 """
 
+import asyncio
 from collections.abc import Iterable
 from typing import Final
 
+from cynosure.auth.access.visible import find_visible, has_catalog_role
 from cynosure.auth.caller import Caller
 from cynosure.auth.ports import Authorizer
 from cynosure.auth.rbac.privileges import Privilege
-from cynosure.auth.access.visible import find_visible, has_catalog_role
 from cynosure.catalog.names import Namespace, is_namespace_key, namespace_key, path_of
 from cynosure.persistence.commit import View
 from cynosure.persistence.index import encode_id_key
@@ -27,6 +28,9 @@ _KINDS: Final = (
     Privilege.POLICY_LIST,
 )
 """All that makes something visible."""
+
+
+_BATCH: Final = 1_000
 
 
 class Sight:
@@ -80,5 +84,11 @@ class Sight:
 
     async def _keys_of(self, ids: Iterable[ObjId]) -> list[bytes]:
         """Keys in `names`. What was dropped has none."""
-        found = [await self._view.find("ids", encode_id_key(each)) for each in sorted(ids)]
-        return [key for key in found if key is not None]
+        found: list[bytes] = []
+        for at, each in enumerate(sorted(ids)):
+            key = await self._view.find("ids", encode_id_key(each))
+            if key is not None:
+                found.append(key)
+            if at % _BATCH == _BATCH - 1:
+                await asyncio.sleep(0)  # Others want to be served meanwhile.
+        return found

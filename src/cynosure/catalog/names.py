@@ -24,6 +24,8 @@ MAX_CHARS: Final = 256
 
 CLOSED: Final = encode_key("closed")
 """Present in `names` while the catalog is being dropped. Every write asks for it."""
+GRANTS_CLOSED: Final = encode_key("closed")
+"""Present in `ids` of the catalog's `grants` at that time: no id has such a key."""
 
 
 class Identifier(NamedTuple):

@@ -23,6 +23,7 @@ from cynosure.catalog.seeing import find_permission, require_permitted
 from cynosure.catalog.settings import CatalogSettings
 from cynosure.catalog.single_flight import SingleFlight
 from cynosure.catalog.targets import CatalogTarget, NamespaceTarget, TableTarget, ViewTarget
+from cynosure.catalog.watching import Watching
 from cynosure.iceberg.limits import SizeLimits
 from cynosure.persistence.commit import Committed, Committer, Prepared, State, View
 from cynosure.persistence.lifecycle import Persistence
@@ -50,6 +51,8 @@ class Shared:
     """Imports of metadata files under way."""
     access: AuthSettings = field(default_factory=AuthSettings)
     lists: RecentLists = field(default_factory=RecentLists)
+    watching: Watching = field(default_factory=Watching)
+    """Those who wait for the next commit."""
 
 
 class OpenCatalog:
@@ -106,9 +109,14 @@ class OpenCatalog:
         """A namespace of it, for the authorizer; without levels, its root."""
         return NamespaceTarget(self.entity.id, namespace)
 
-    def table(self, table: Identifier, ref: ObjRef | None = None) -> TableTarget:
-        """A table of it, for the authorizer; with `ref` when it was looked up in the same state."""
-        return TableTarget(self.entity.id, table, ref)
+    def table(self, table: Identifier) -> TableTarget:
+        """A table of it, for the authorizer."""
+        return TableTarget(self.entity.id, table)
+
+    def found_table(self, table: Identifier, ref: ObjRef | None) -> TableTarget:
+        """A table that was looked up already, in the state that it is authorized on."""
+        known = None if ref is None else self.shared.tables.get(ref.id)
+        return TableTarget(self.entity.id, table, ref, None if known is None else known.state.id)
 
     def view(self, name: Identifier) -> ViewTarget:
         """A view of it, for the authorizer."""
@@ -169,13 +177,3 @@ class OpenCatalog:
             return replace(prepared, guards=join_guards(guards, prepared.guards))
 
         return await commit_as(self.committer, caller, name, authorized)
-
-    async def commit_as_part(
-        self, caller: Caller, name: str, prepare: Callable[[View], Awaitable[Prepared[R]]]
-    ) -> Committed[R]:
-        """Commit what is needed on the way to something that this caller was authorized for already.
-
-        No further right is asked for, so what it does must follow from the stored state alone, never from
-        names or values of the caller's that have not been authorized.
-        """
-        return await commit_as(self.committer, caller, name, prepare)

@@ -5,7 +5,8 @@ so a commit whose path was renamed or made anew meanwhile is prepared, and autho
 """
 
 from collections.abc import AsyncIterator
-from typing import ClassVar
+from typing import ClassVar, Final
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -21,7 +22,7 @@ from cynosure.catalog.resolve import (
     require_view_ref,
 )
 from cynosure.common.errors import NotFound
-from cynosure.persistence.commit import View
+from cynosure.persistence.commit import State, View
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import CatalogId, ObjId
 
@@ -74,13 +75,9 @@ class InCatalog(Struct, frozen=True):
         """The levels of its namespace, then its own id."""
         # Order: its own first, so that what is missing is missing whatever the caller may see above it.
         ref = await self.locate(view)
-        # Inline: a walk may be left half way; one it delegates to would wait for the garbage collector.
-        parent = self.parent
-        for depth in range(1, len(parent) + 1):
-            level = await find_namespace(view, parent[:depth])
-            # What is inside exists, so all levels do; if not, nothing can be granted on the one that is gone.
-            if level is not None:
-                yield level.id
+        # No generator inside: a walk may be left half way, and that one would be left to the collector.
+        for each in await _load_levels(view, self.parent):
+            yield each
         yield await self.load_id(view, ref)
 
     def place(self, depth: int) -> tuple[str, str]:
@@ -131,6 +128,8 @@ class TableTarget(InCatalog, frozen=True):
     path: Identifier
     ref: ObjRef | None = None
     """Where its state is, when it was looked up in the same state before: its name is not looked up again."""
+    id: ObjId | None = None
+    """Its stable id, when that is known as well."""
 
     @property
     def name(self) -> str:
@@ -152,7 +151,7 @@ class TableTarget(InCatalog, frozen=True):
 
     async def load_id(self, view: View, ref: ObjRef) -> ObjId:
         """Its stable id."""
-        return (await load_identity(view, ref))[0]
+        return self.id or (await load_identity(view, ref))[0]
 
 
 class ViewTarget(InCatalog, frozen=True):
@@ -202,9 +201,12 @@ class Veiled:
             ref: ObjRef | None = await target.locate(view)
         except NotFound:
             ref = None
-        for depth in range(1, len(target.parent) + 1):
-            level = await find_namespace(view, target.parent[:depth])
-            yield _NOTHING if level is None else level.id
+        levels = await _load_levels(view, target.parent)
+        for each in levels:
+            yield each
+        # As many steps as there would be.
+        for _ in range(len(target.parent) - len(levels)):
+            yield _NOTHING
         yield _NOTHING if ref is None else await target.load_id(view, ref)
 
     def place(self, depth: int) -> tuple[str, str]:
@@ -212,5 +214,29 @@ class Veiled:
         return self._target.place(depth)
 
 
-_NOTHING = ObjId(1)
+_NOTHING: Final = ObjId(1)
 """Ids begin later than this, and 0 is the catalog itself where privileges are granted."""
+
+_known_levels: WeakKeyDictionary[State, dict[Namespace, tuple[ObjId, ...]]] = WeakKeyDictionary()
+"""By state: what is asked of one again and again, for as long as anyone has it. A state never changes."""
+_MOST_LEVELS: Final = 1_000
+"""Namespaces that are remembered per state."""
+
+
+async def _load_levels(view: View, namespace: Namespace) -> tuple[ObjId, ...]:
+    """The levels of a namespace that exist, outermost first."""
+    if not isinstance(view, State):
+        # A view that is tracked must be asked, so that the answers are remembered with the request.
+        return await _find_levels(view, namespace)
+    known = _known_levels.get(view)
+    if known is None or len(known) >= _MOST_LEVELS:
+        known = _known_levels[view] = {}
+    levels = known.get(namespace)
+    if levels is None:
+        levels = known[namespace] = await _find_levels(view, namespace)
+    return levels
+
+
+async def _find_levels(view: View, namespace: Namespace) -> tuple[ObjId, ...]:
+    found = [await find_namespace(view, namespace[:depth]) for depth in range(1, len(namespace) + 1)]
+    return tuple([level.id for level in found if level is not None])

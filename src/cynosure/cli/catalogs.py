@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cynosure.cli import options
+from cynosure.cli.flags import read_secret
 from cynosure.cli.names import (
     Properties,
     RemoveProperties,
@@ -18,7 +19,7 @@ from cynosure.cli.names import (
     parse_properties,
 )
 from cynosure.cli.output import print_fields, print_json, print_table, tell
-from cynosure.cli.remote import Remote, connected, read_secret
+from cynosure.cli.remote import Remote, connected
 from cynosure.common.errors import BadInput
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ def cynosure(
     """A lakehouse control plane for Apache Iceberg."""
 
 
-_GROUPS: Final = (
+GROUPS: Final = (
     (_RUN, "serve", "serve", "Run one service in the foreground."),
     (_DATA, "catalogs", "catalogs", "Catalogs: create, look at, change, delete."),
     (_DATA, "namespaces", "namespaces", "Namespaces of a catalog."),
@@ -80,7 +80,7 @@ _GROUPS: Final = (
 """Panel, name, module in this room, what the list says."""
 
 app.command("up", rich_help_panel=_RUN)(serve.up)
-for _panel, _name, _module, _summary in _GROUPS:
+for _panel, _name, _module, _summary in GROUPS:
     add_lazily(app, _name, f"cynosure.cli.{_module}", panel=_panel, summary=_summary)
 app.command("explain", rich_help_panel=_ACCESS)(access.explain)
 app.command("whoami", rich_help_panel=_ACCESS)(access.whoami)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cynosure.cli.credentials import CredentialsFile
+from cynosure.cli.flags import read_secret
 from cynosure.cli.names import (
     Properties,
     RemoveProperties,
@@ -20,7 +21,7 @@ from cynosure.cli.names import (
     parse_properties,
 )
 from cynosure.cli.output import print_fields, print_json, print_table, tell
-from cynosure.cli.remote import Remote, connected, read_secret
+from cynosure.cli.remote import Remote, connected
 
 if TYPE_CHECKING:
     from cynosure.cli.transport import Server

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cynosure.cli.flags import read_secret
 from cynosure.cli.options import Json
 from cynosure.cli.output import print_fields, print_json, print_table, tell
-from cynosure.cli.remote import read_secret
 from cynosure.common.errors import AlreadyExists
 
 if TYPE_CHECKING:

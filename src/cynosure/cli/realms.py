@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cynosure.cli import options
+from cynosure.cli.flags import read_secret
 from cynosure.cli.names import format_properties, parse_properties
 from cynosure.cli.operator import run_operator_command
 from cynosure.cli.output import print_fields, print_json, print_table, tell
-from cynosure.cli.remote import read_secret
 
 if TYPE_CHECKING:
     from cynosure.server.realm_commands import RealmInfo, RootInfo

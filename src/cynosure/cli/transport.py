@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from cynosure.cli import light as _  # noqa: F401 - before httpx
 from cynosure.cli import options
-from cynosure.cli.remote import Local, Remote, choose_server, read_secret
+from cynosure.cli.flags import Flags, Local, choose_server, read_secret
 from cynosure.client.api import ApiClient, realm_headers
 from cynosure.client.catalog import CatalogApi
 from cynosure.client.http import HttpClient
@@ -50,7 +50,7 @@ class Server:
 
 
 @asynccontextmanager
-async def open_transport(to: Remote, *, initialise: bool = False) -> AsyncIterator[Server]:
+async def open_transport(to: Flags, *, initialise: bool = False) -> AsyncIterator[Server]:
     """The server that these flags mean. `initialise`: make the store of a local one if it is not there."""
     profiles = load_profiles(profiles_path(os.environ))
     chosen = choose_server(to, os.environ, profiles)
@@ -114,7 +114,7 @@ def check_url(url: str, *, is_plain_allowed: bool) -> str:
     return url.rstrip("/").removesuffix("/api/catalog")
 
 
-def find_credentials(to: Remote, environment: Mapping[str, str], profile: Profile) -> ClientCredentials:
+def find_credentials(to: Flags, environment: Mapping[str, str], profile: Profile) -> ClientCredentials:
     """A client id and its own secret: of flags, of the environment or of the profile, in this order."""
     given = read_secret(
         to.client_secret_file, to.client_secret_env, flag="--client-secret", prompt="Client secret"
@@ -142,7 +142,7 @@ def find_credentials(to: Remote, environment: Mapping[str, str], profile: Profil
     return ClientCredentials(client_id, Secret(secret))
 
 
-def _tls(to: Remote, profile: Profile) -> ClientTls | None:
+def _tls(to: Flags, profile: Profile) -> ClientTls | None:
     if urlsplit(profile.url).scheme != "https":
         return None
     return ClientTls(

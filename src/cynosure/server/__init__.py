@@ -5,7 +5,7 @@ The only room that knows every class. Read in this order:
 - `settings.py`    everything that can be set
 - `wiring.py`      all classes put together; `operator_commands.py` what every service can be asked, the other
                    `…_commands.py` what operators can ask of store, catalogs and tables
-- `catalog_storage.py`, `first_catalog.py`   storage as operators write it; what `up` begins with
+- `catalog_storage.py`, `first_catalog.py`   where catalogs keep local files; what `up` begins with
 - `lifespan.py`    one serving process from start to end
 - `run.py`         `serve`: one process, or workers on one socket; `catalog.py` and `worker.py` are the
                    entries of child processes, `child.py` how they end

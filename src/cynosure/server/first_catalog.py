@@ -18,8 +18,9 @@ from cynosure.catalog.operations.create_catalog import NewCatalog, create_catalo
 from cynosure.catalog.operations.list_catalogs import list_catalogs
 from cynosure.catalog.roles.grant_privilege import grant_privilege
 from cynosure.catalog.roles.securables import Grant
-from cynosure.server.catalog_storage import S3Params, choose_storage, default_location
+from cynosure.server.catalog_storage import default_location
 from cynosure.server.settings import Settings
+from cynosure.storage.config import FileStorage
 
 FIRST: Final = "main"
 """What `cynosure up` calls it."""
@@ -32,8 +33,8 @@ async def ensure_first_catalog(directory: Directory, settings: Settings) -> tupl
     names = [entity.name for entity in (await list_catalogs(directory, caller)).catalogs]
     name = settings.catalog.first
     if name and not names:
-        storage = choose_storage(default_location(settings, name), (), S3Params())
-        wanted = NewCatalog(name=name, base_location=storage.base, storage=storage.config)
+        location = default_location(settings, name)
+        wanted = NewCatalog(name=name, base_location=location, storage=FileStorage((location,)))
         with suppress(CatalogExists):  # Another process was faster.
             await create_catalog(directory, caller, wanted)
         opened = await directory.open(caller.realm, name)

@@ -144,6 +144,7 @@ async def open_ground(
     ):
         directory, identities = serving.directory, serving.access.identities
         readiness.on_shutdown(serving.access.audit.events.stop_waiting)
+        readiness.on_shutdown(directory.shared.watching.stop)
         for task in catalog_tasks(directory):
             tasks.register(persistence.tasks, task)
         commands.register_all(

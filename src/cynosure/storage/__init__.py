@@ -3,6 +3,7 @@
 Read in this order (README.md says what is promised):
 
 - `location.py`      one typed location for every place; equality, containment, path tricks refused
+- `resolve.py`       a location as a person wrote it, links resolved
 - `config.py`        the storage configuration of a catalog, with its keys sealed
 - `fileio.py`        the contract: whole files, create-only writes; kit: `cynosure.testing.fileio_kit`
 - `backends/`        memory (the specification), local files, S3

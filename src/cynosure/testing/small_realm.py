@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.caller import Caller, Identity
 from cynosure.auth.entities import PrincipalEntity
 from cynosure.auth.identities import Identities
-from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.secret_hash import SecretHasher
 from cynosure.auth.settings import AuthSettings
 from cynosure.auth.standing import Standings

@@ -4,7 +4,7 @@ The reading knows nothing of indexes, heads or memory: it looks through all gran
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from typing import NamedTuple
 
@@ -189,7 +189,7 @@ def check_path(case: Case, principal: str, decision: Decision, asked: list[tuple
         )
 
 
-async def check(world: AccessWorld, authorizers: Iterable[InternalAuthorizer], case: Case) -> None:
+async def check(world: AccessWorld, authorizers: Sequence[InternalAuthorizer], case: Case) -> None:
     await world.make(case.world)
     view = await world.view()
     pick = _cycle(case.picks)
@@ -209,6 +209,21 @@ async def check(world: AccessWorld, authorizers: Iterable[InternalAuthorizer], c
                     needed = {need for _, needs in NEEDS[operation.name] for need in needs}
                     assert {step.needed for step in told.path} | {need for need, _ in missing} == needed
                     check_path(case, principal, told, asked)
+        for kind in ("namespace", "table", "view"):
+            await check_visible(world, authorizers[0], case, principal, kind)
+
+
+async def check_visible(
+    world: AccessWorld, authorizer: InternalAuthorizer, case: Case, principal: str, kind: str
+) -> None:
+    """Something may be seen by itself exactly when it, or what it is in, is among what is visible."""
+    caller, view = world.caller(principal, case.scopes[principal]), await world.view()
+    visible = await authorizer.visible(caller, world.catalog, Privilege[f"{kind.upper()}_LIST"])
+    for way in case.tree.ways[kind]:
+        target = PlacedTarget(kind, world.catalog, *way)
+        decision = await authorizer.decide(caller, OPERATIONS[f"{kind}-exists"], (target,), view)
+        is_visible = visible.is_everything or any(securable in visible.ids for _, securable in way)
+        assert decision.is_allowed == is_visible
 
 
 def _cycle(numbers: list[int]) -> Iterator[int]:

@@ -215,6 +215,30 @@ async def test_time_lets_more_of_them_be_written(
     assert [event.count for event in await realm.list_events()] == [1] * 9
 
 
+async def test_a_principal_cannot_fill_the_store_and_the_log_has_the_rest(
+    realm: Realm, persistence: Persistence, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """I44."""
+    denials = DenialLog(persistence, CatalogNames(persistence), failures_per_minute=3, denials_per_minute=60)
+    for at in range(11):
+        await asyncio.gather(*(denials.record(denied("eve", request_id=f"{at}.{n}")) for n in range(100)))
+    await denials.record(denied("ann"))
+    await clock.wait_for_sleepers(1)
+    await clock.advance(61)
+    await denials.record(denied("eve", request_id="later"))
+    await denials.close()
+
+    events = await realm.list_events()
+    eve = [event for event in events if event.principal == "eve"]
+    assert sum(event.count for event in eve) == 1_101
+    assert len(eve) == 1_002
+    assert [event.count for event in eve if event.count > 1] == [100]
+    assert "later" in [event.request_id for event in eve]
+    assert [event.principal for event in events if event.principal != "eve"] == ["ann"]
+    logged = [each for each in caplog.records if each.getMessage() == "audit.denial_unwritten"]
+    assert len(logged) == 100
+
+
 async def test_nothing_is_kept_for_a_realm_that_does_not_exist(
     persistence: Persistence, denials: DenialLog, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -15,7 +15,7 @@ from cynosure.auth.operations.list_roles_of_principal import list_roles_of_princ
 from cynosure.auth.operations.load_principal_role import load_principal_role
 from cynosure.auth.operations.revoke_principal_role import revoke_principal_role
 from cynosure.auth.operations.update_principal_role import update_principal_role
-from cynosure.auth.principals import find_principal_role, load_roles_by_id
+from cynosure.auth.principals import load_roles_by_id
 from cynosure.auth.require import AccessDenied
 from cynosure.common.errors import BadInput, Conflict, NotFound
 from cynosure.persistence.listing import Paging
@@ -56,7 +56,6 @@ async def test_a_role_is_made_found_changed_and_deleted(
     assert [each.name for each in listed] == ["reader", "service_admin"]
     assert listed[0] == updated
     assert (updated.id, updated.version) == (made.id, 2)
-    assert await find_principal_role(identities.persistence, DEFAULT_REALM, "reader") == updated
     wanted = [ObjId(1), made.id]
     assert await load_roles_by_id(identities.persistence, DEFAULT_REALM, wanted) == [updated]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cynosure.auth.caller import Caller
-from cynosure.auth.errors import BuiltIn, NoSuchPrincipal, PrincipalExists
+from cynosure.auth.errors import BuiltIn, NoSuchPrincipal, NoSuchPrincipalRole, PrincipalExists
 from cynosure.auth.identities import Identities
 from cynosure.auth.operations.assign_principal_role import assign_principal_role
 from cynosure.auth.operations.create_principal import NewPrincipal, create_principal
@@ -16,12 +16,13 @@ from cynosure.auth.operations.set_trusted_service import set_trusted_service
 from cynosure.auth.operations.update_principal import update_principal
 from cynosure.auth.principals import find_client, find_subject
 from cynosure.auth.require import AccessDenied
+from cynosure.auth.settings import AuthSettings
 from cynosure.common.errors import AlreadyExists, BadInput, BadPageToken, Conflict, Forbidden
 from cynosure.common.secrets import Secret
 from cynosure.persistence.index import encode_key
 from cynosure.persistence.listing import Paging
 from cynosure.persistence.references import DEFAULT_REALM
-from cynosure.testing.small_realm import caller_for
+from cynosure.testing.small_realm import caller_for, identities_of
 
 pytestmark = pytest.mark.anyio
 
@@ -175,6 +176,25 @@ async def test_what_is_missing_is_not_found_also_by_those_without_rights(
     nobody = caller_for((await create_principal(identities, root, NewPrincipal("nobody"))).principal)
     with pytest.raises(NoSuchPrincipal):
         await load_principal(identities, nobody, "ghost")
+
+
+async def test_where_existence_is_hidden_what_is_there_and_what_is_not_look_the_same(
+    identities: Identities, root: Caller
+) -> None:
+    nobody = caller_for((await create_principal(identities, root, NewPrincipal("nobody"))).principal)
+    hiding = identities_of(identities.persistence, AuthSettings(hide_existence=True))
+
+    for name in ("root", "ghost"):
+        with pytest.raises(NoSuchPrincipal) as refused:
+            await load_principal(hiding, nobody, name)
+        assert str(refused.value) == f"Principal does not exist: {name}"
+        assert isinstance(refused.value.__cause__, AccessDenied), "for the audit"
+    for role in ("service_admin", "ghost"):
+        with pytest.raises(NoSuchPrincipalRole):
+            await assign_principal_role(hiding, nobody, "nobody", role)
+    assert (await load_principal(hiding, root, "nobody")).name == "nobody"
+    with pytest.raises(NoSuchPrincipal):
+        await load_principal(hiding, root, "ghost")
 
 
 async def test_a_caller_without_an_identity_may_nothing(identities: Identities) -> None:

@@ -110,6 +110,13 @@ def test_keys_hold_both_ids_and_begin_with_their_prefix(first: ObjId, second: Ob
     assert len({make_key(first, second)[:1] for make_key, _ in pairs}) == 4
 
 
+def test_keys_stay_as_they_are():
+    assert securable_key(ObjId(1), ObjId(300)).hex() == "73" + "80" * 8 + "81" + "80" * 7 + "82ac"
+    assert by_role_key(ObjId(1), THE_CATALOG).hex() == "72" + "80" * 8 + "81" + "80" * 9
+    assert usage_key(ObjId(1), ObjId(2)).hex() == "75" + "80" * 8 + "81" + "80" * 8 + "82"
+    assert assignee_key(ObjId(1), ObjId(2)).hex() == "61" + "80" * 8 + "81" + "80" * 8 + "82"
+
+
 def test_a_key_that_holds_no_two_ids_is_damage():
     with pytest.raises(CorruptObject):
         second_id(b"s123")

@@ -1,4 +1,4 @@
-"""Forged tokens. The attacker has a good token, hence all that is public about tokens, but not the key (I37)."""
+"""Forged tokens (I37). The attacker has a good token, and all that is public, but not the key."""
 
 import json
 from collections.abc import AsyncIterator

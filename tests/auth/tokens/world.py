@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.caller import operator_caller
 from cynosure.auth.credentials import Credentials
 from cynosure.auth.identities import Identities
@@ -13,7 +14,6 @@ from cynosure.auth.operations.assign_principal_role import assign_principal_role
 from cynosure.auth.operations.create_principal import NewPrincipal, create_principal
 from cynosure.auth.operations.create_principal_role import NewPrincipalRole, create_principal_role
 from cynosure.auth.operations.set_trusted_service import set_trusted_service
-from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.secret_hash import SecretHasher
 from cynosure.auth.settings import AuthSettings
 from cynosure.auth.standing import Standings

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from cynosure.auth.require import AccessDenied
+from cynosure.catalog.directory import Directory
 from cynosure.catalog.feed.read import FeedChange, read_changes
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
@@ -16,6 +18,7 @@ from cynosure.catalog.operations.rename_table import rename_table
 from cynosure.common.errors import BadInput
 from cynosure.persistence.history.chain import Chain
 from cynosure.persistence.references import DEFAULT_REALM
+from cynosure.testing.small_access import P, People, on_catalog
 from cynosure.testing.small_catalog import ROOT, directory_on, make_catalog, open_directory_in
 from tests.catalog.tables import T, change, make, properties, updates
 
@@ -94,6 +97,27 @@ async def test_a_waiting_reader_is_told_at_once(catalog: OpenCatalog):
     await make(catalog)
     page = await asyncio.wait_for(waiting, 20)
     assert [each.kind for each in page.changes] == ["table-created"]
+
+
+async def test_nobody_waits_for_a_change_in_a_process_that_ends(catalog: OpenCatalog):
+    start = (await read_changes(catalog, ROOT)).cursor
+    waiting = asyncio.create_task(read_changes(catalog, ROOT, start=start, wait_s=60))
+    await asyncio.sleep(0)
+    catalog.shared.watching.stop()
+    page = await asyncio.wait_for(waiting, 20)
+    assert page.changes == []
+
+
+async def test_who_loses_the_right_while_waiting_is_told_nothing(directory: Directory, catalog: OpenCatalog):
+    people = People(directory)
+    ann = await people.add("ann", catalog, *on_catalog(P.CATALOG_MANAGE_METADATA))
+    start = (await read_changes(catalog, ann)).cursor
+    waiting = asyncio.create_task(read_changes(catalog, ann, start=start, wait_s=30))
+    await asyncio.sleep(0)
+    await people.revoke("ann", catalog, *on_catalog(P.CATALOG_MANAGE_METADATA))
+    await make(catalog)
+    with pytest.raises(AccessDenied):
+        await asyncio.wait_for(waiting, 20)
 
 
 async def test_nothing_new_answers_with_nothing_and_the_same_place(catalog: OpenCatalog):

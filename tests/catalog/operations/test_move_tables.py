@@ -7,18 +7,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from cynosure.auth.require import AccessDenied
+from cynosure.catalog.directory import Directory
 from cynosure.catalog.errors import LocationRefused, NoSuchNamespace, NoSuchTable, TableExists
 from cynosure.catalog.locations import location_key
 from cynosure.catalog.managed.state import POINTER, TablePointer
 from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_transaction import commit_transaction
 from cynosure.catalog.operations.create_namespace import create_namespace
 from cynosure.catalog.operations.drop_table import drop_table
 from cynosure.catalog.operations.export_table import export_table
-from cynosure.catalog.operations.load_table import load_table, table_exists
+from cynosure.catalog.operations.load_table import load_table, load_table_for_data, table_exists
 from cynosure.catalog.operations.register_table import register_table
 from cynosure.catalog.operations.rename_table import rename_table
 from cynosure.catalog.operations.unregister_table import unregister_table
+from cynosure.catalog.parts import commit_part
 from cynosure.common.errors import AlreadyExists, BadInput
 from cynosure.iceberg.errors import InvalidMetadata
 from cynosure.persistence.commit import Prepared, View
@@ -26,8 +31,9 @@ from cynosure.persistence.index import encode_id_key
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.store import NewObject
 from cynosure.storage.location import Location
+from cynosure.testing.small_access import P, People, on_table
 from cynosure.testing.small_catalog import ROOT
-from tests.catalog.tables import T, change, decoded, make, properties
+from tests.catalog.tables import T, change, decoded, make, properties, updates
 
 pytestmark = pytest.mark.anyio
 
@@ -170,7 +176,7 @@ async def put_pointer(catalog: OpenCatalog, table: Identifier, metadata_location
         }
         return Prepared(None, changes, [new])
 
-    await catalog.commit_as_part(ROOT, "test", prepare)
+    await commit_part(catalog.committer, ROOT, "test", prepare)
 
 
 async def test_a_table_known_by_its_file_only_is_imported_once_by_the_first_load(catalog: OpenCatalog):
@@ -207,3 +213,30 @@ async def test_a_pointer_to_nothing_is_refused_and_can_be_dropped(catalog: OpenC
         await load_table(catalog, ROOT, OTHER)
     await table_exists(catalog, ROOT, OTHER)
     await drop_table(catalog, ROOT, OTHER)
+
+
+async def test_only_who_may_have_a_table_makes_it_be_imported(
+    directory: Directory, catalog: OpenCatalog
+) -> None:
+    created = await make(catalog)
+    await drop_table(catalog, ROOT, T)
+    await put_pointer(catalog, OTHER, created.metadata_location, decoded(created)["location"])
+    people = People(directory)
+    ann = await people.add("ann", catalog)
+    before = (await catalog.read()).commit_id
+    change = TableChange(OTHER, [], updates(properties(k="v")))
+
+    for attempt in (
+        load_table(catalog, ann, OTHER),
+        load_table_for_data(catalog, ann, OTHER),
+        export_table(catalog, ann, OTHER),
+        unregister_table(catalog, ann, OTHER),
+        commit_table(catalog, ann, change),
+        commit_transaction(catalog, ann, [change]),
+    ):
+        with pytest.raises(AccessDenied):
+            await attempt
+    assert (await catalog.read()).commit_id == before
+
+    await people.grant("ann", catalog, *on_table(OTHER, P.TABLE_READ_PROPERTIES))
+    assert (await load_table(catalog, ann, OTHER)).metadata == created.metadata

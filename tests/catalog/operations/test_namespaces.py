@@ -22,6 +22,7 @@ from cynosure.catalog.operations.update_namespace_properties import (
     PropertiesUpdate,
     update_namespace_properties,
 )
+from cynosure.catalog.parts import commit_part
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.index import decode_id_key, encode_id_key
 from cynosure.persistence.objects import ObjRef
@@ -171,7 +172,7 @@ async def test_nothing_is_written_to_a_closed_catalog(catalog: OpenCatalog) -> N
     async def close(view: View) -> Prepared[None]:
         return Prepared(None, {"names": {CLOSED: ObjRef(created.id, "namespace").pack()}})
 
-    await catalog.commit_as_part(ROOT, "close", close)
+    await commit_part(catalog.committer, ROOT, "close", close)
 
     for attempt in (
         create_namespace(catalog, ROOT, ("b",), {}),

@@ -188,6 +188,15 @@ async def test_catalog_admin_stays_with_service_admin_until_another_has_it(lake:
         await list_catalog_roles(lake.catalog, root)
 
 
+async def test_catalog_admin_cannot_be_taken_from_the_last_who_has_it(lake: Lake) -> None:
+    await lake.people.add("ann")
+    await assign_catalog_role(lake.catalog, ROOT, CATALOG_ADMIN, "ann")
+    await revoke_catalog_role(lake.catalog, ROOT, CATALOG_ADMIN, SERVICE_ADMIN)
+
+    with pytest.raises(BuiltIn):
+        await revoke_catalog_role(lake.catalog, ROOT, CATALOG_ADMIN, "ann")
+
+
 async def test_a_principal_role_that_is_gone_is_no_other_admin(lake: Lake) -> None:
     await lake.people.add("ann")
     await assign_catalog_role(lake.catalog, ROOT, CATALOG_ADMIN, "ann")

@@ -9,8 +9,8 @@ from cynosure.api.management.context import BASE
 from cynosure.api.management.wire import Camel
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
-from cynosure.auth.identities import Identities
 from cynosure.auth.access.explain import Explanation
+from cynosure.auth.identities import Identities
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.explain import Place, Question, explain
 

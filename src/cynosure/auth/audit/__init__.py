@@ -13,7 +13,7 @@ Read in this order:
 - `journal.py`     the `audit` reference: appending, scanning, the marks at both ends
 - `told.py`        one commit as events; `backlog.py` the commits of one reference that were not told yet
 - `collect.py`     all references of a realm, exactly once; `retention.py` what is old goes
-- `denials.py`     refusals, durable before they are answered; `failures.py` how many of strangers are written
+- `denials.py`     refusals, durable before they are answered; `write_limit.py` how many are written
 - `cursor.py`, `read.py`   one page of events, with filters and waiting
 - `sink.py`, `file_sink.py`, `webhook_sink.py`, `deliver.py`   events told to others, at least once, in order
 - `keeper.py`      what one instance of all servers does for all realms; `opened.py` all of it put together

@@ -231,7 +231,7 @@ def _watch(
     found: dict[RefKey, _Watched] = {}
     keys = [realm_reference(realm, name) for name in _REALM_SOURCES]
     keys += [catalog_reference(realm, catalog, name) for catalog in listed for name in _CATALOG_SOURCES]
-    for key in [*keys, *(key for key in positions if key not in set(keys))]:
+    for key in dict.fromkeys((*keys, *positions)):
         stored = positions.get(key)
         position = Position.decode(stored)
         is_listed = key.catalog == REALM_SCOPE or key.catalog in listed

@@ -2,8 +2,10 @@
 
 A refusal of a known caller is durable before it is answered. Those that arrive while a write is under way
 share the next one, so a storm of them costs few commits. When the store cannot be written, or not soon, they
-go to the log and the answer is still the refusal. Refusals of strangers are written a moment later, and only
-so many (`failures.py`).
+go to the log and the answer is still the refusal. Refusals of strangers are written a moment later.
+
+Nobody can fill the store with refusals (`write_limit.py`): beyond so many of a principal they go to the log
+and are counted, beyond so many of strangers they are only counted.
 
 Must not break: recording never turns a refusal into another answer, and nothing of a credential reaches an
 event.
@@ -18,8 +20,8 @@ from msgspec.structs import replace
 from cynosure.auth.audit import metrics
 from cynosure.auth.audit.catalog_names import CatalogNames
 from cynosure.auth.audit.events import StoredEvent, StoredTarget, cut
-from cynosure.auth.audit.failures import FailureLimit
 from cynosure.auth.audit.journal import BATCH_EVENTS, append
+from cynosure.auth.audit.write_limit import WriteLimit
 from cynosure.auth.caller import Caller
 from cynosure.auth.require import AccessDenied
 from cynosure.common.errors import CynosureError, NotAuthenticated
@@ -31,6 +33,8 @@ from cynosure.persistence.spi import CatalogId, RealmId
 OPERATION: Final = "record-denials"
 _MOST_WAITING: Final = 1_024
 """Refusals of one realm that may wait to be written."""
+_AT_ONCE: Final = 1_000
+"""Refusals of one principal that are written however fast they come."""
 _PATIENCE_S: Final = 5.0
 """How long an answer waits for its refusal to be durable."""
 _SUMMARY_EVERY_S: Final = 60.0
@@ -118,6 +122,7 @@ class DenialLog:
         names: CatalogNames,
         *,
         failures_per_minute: int,
+        denials_per_minute: int = 120,
         patience_s: float = _PATIENCE_S,
         most_waiting: int = _MOST_WAITING,
     ) -> None:
@@ -125,7 +130,12 @@ class DenialLog:
         self._names = names
         self._patience_s = patience_s
         self._most_waiting = most_waiting
-        self._failures = FailureLimit(persistence.clock, failures_per_minute)
+        self._failures: WriteLimit[RealmId] = WriteLimit(
+            persistence.clock, per_minute=failures_per_minute, at_once=failures_per_minute
+        )
+        self._known: WriteLimit[tuple[RealmId, str]] = WriteLimit(
+            persistence.clock, per_minute=denials_per_minute, at_once=_AT_ONCE
+        )
         self._waiting: dict[RealmId, list[_Waiting]] = {}
         self._writers: dict[RealmId, asyncio.Task[None]] = {}
         self._summary: asyncio.Task[None] | None = None
@@ -140,6 +150,11 @@ class DenialLog:
             else:
                 metrics.SUPPRESSED.inc()
                 self._schedule_summary()
+            return
+        if not self._known.admit((denial.realm, denial.principal)):
+            metrics.SUPPRESSED.inc()
+            self._schedule_summary()
+            _unwritten(denial, "Too many refusals of this principal; the audit only counts them")
             return
         waiting = self._enqueue(denial)
         if waiting is None:
@@ -238,6 +253,9 @@ class DenialLog:
         for realm, times in self._failures.take_suppressed().items():
             reason = "Further failed authentications, which were not written one by one"
             self._enqueue(Denial(realm, "", "", (), "", "", "", reason, is_authentication=True), times)
+        for (realm, principal), times in self._known.take_suppressed().items():
+            reason = "Further refusals of this principal, which are in the log of the server"
+            self._enqueue(Denial(realm, principal, "", (), "", "", "", reason), times)
 
 
 def _kind_of(denial: Denial) -> str:

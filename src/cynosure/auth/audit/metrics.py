@@ -8,7 +8,7 @@ DENIALS = Counter(
     "audit", "denials", "Refusals, by kind: of known callers, or of strangers.", labels=("kind",)
 )
 SUPPRESSED = Counter(
-    "audit", "denials_suppressed", "Failed authentications that were only counted in the audit, not listed."
+    "audit", "denials_suppressed", "Refusals beyond the limit: counted in the audit, not listed."
 )
 UNWRITTEN = Counter(
     "audit",

@@ -53,7 +53,10 @@ async def open_audit(
         collector = EventCollector(persistence, names)
         stack.push_async_callback(collector.close)
         denials = DenialLog(
-            persistence, names, failures_per_minute=settings.authentication_failures_per_minute
+            persistence,
+            names,
+            failures_per_minute=settings.authentication_failures_per_minute,
+            denials_per_minute=settings.denials_per_minute,
         )
         stack.push_async_callback(denials.close)
         deliveries: list[Delivery] = []

@@ -83,8 +83,9 @@ async def read_changes(
     else:
         cursor = open_cursor(catalog, start)
     if wait_s and base.ref.head == cursor.commit:
-        clock = catalog.shared.persistence.clock
-        base = await wait_for_commit(catalog.committer, clock, cursor.commit, wait_s)
+        shared = catalog.shared
+        clock = shared.persistence.clock
+        base = await wait_for_commit(catalog.committer, clock, shared.watching, cursor.commit, wait_s)
         # Again: the right may have been taken away meanwhile.
         await catalog.authorize(base.state, caller, ops.READ_CHANGES, catalog.target())
     return await _page(catalog, chain, base, cursor, limit)

@@ -16,6 +16,7 @@ from cynosure.catalog.managed.state import POINTER
 from cynosure.catalog.managed.table import ManagedTable
 from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.parts import commit_part
 from cynosure.catalog.resolve import require_table_ref
 from cynosure.common.errors import BadInput, TooLarge
 from cynosure.iceberg.metadata import TableMetadata, parse_metadata
@@ -101,7 +102,7 @@ async def import_pointer(catalog: OpenCatalog, caller: Caller, table: Identifier
         return Prepared(imported, changes, objects, [feed])
 
     async def commit() -> ManagedTable:
-        return (await catalog.commit_as_part(caller, "import-table", prepare)).result
+        return await commit_part(catalog.committer, caller, "import-table", prepare)
 
     return await catalog.shared.imports.run((catalog.entity.id, table), commit)
 

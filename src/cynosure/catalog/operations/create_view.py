@@ -40,7 +40,6 @@ async def create_view(catalog: OpenCatalog, caller: Caller, wanted: CreateView) 
     """Create it. `ViewExists` or `TableExists` when the name is taken."""
     persistence = catalog.shared.persistence
     schema, version = read_schema(wanted.schema), read_version(wanted.version)
-    check_property_locations(catalog, wanted.properties)
     check_reserved(wanted.properties)
     entity_id = persistence.ids.next()
     async with Export(catalog) as export:
@@ -49,6 +48,7 @@ async def create_view(catalog: OpenCatalog, caller: Caller, wanted: CreateView) 
             await require_open(view)
             namespace = await load_namespace(view, wanted.name.namespace)
             await require_free_name(view, wanted.name, for_view=True)
+            check_property_locations(catalog, wanted.properties)
             text = wanted.location or default_location(catalog, namespace, wanted.name, entity_id)
             location = check_allowed(catalog, text, field="location")
             metadata = new_view(

@@ -8,6 +8,7 @@ Must not break: reports of a table go after its entry has gone, so a table that 
 from cynosure.auth.caller import Caller
 from cynosure.catalog.dropped import DROPPED, DroppedEntity
 from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.parts import commit_part
 from cynosure.catalog.reports import reports_committer, reports_prefix
 from cynosure.persistence.commit import AlreadyCommitted, Prepared, Request, View
 from cynosure.persistence.objects import ObjRef
@@ -37,7 +38,7 @@ async def _forget_batch(catalog: OpenCatalog, caller: Caller) -> list[DroppedEnt
         doomed = {key: entity for (key, _), entity in pairs if entity.dropped_us < since_us}
         return Prepared(list(doomed.values()), {"dropped": dict.fromkeys(doomed)})
 
-    return (await catalog.commit_as_part(caller, "forget-dropped", prepare)).result
+    return await commit_part(catalog.committer, caller, "forget-dropped", prepare)
 
 
 async def _forget_reports(catalog: OpenCatalog, caller: Caller, table_id: ObjId) -> None:

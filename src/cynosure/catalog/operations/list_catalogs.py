@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from cynosure.auth.access.visible import has_catalog_role
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
-from cynosure.auth.access.visible import has_catalog_role
 from cynosure.auth.require import AccessDenied
 from cynosure.auth.targets import RealmTarget
 from cynosure.catalog.directory import Directory

@@ -33,7 +33,7 @@ async def load_table(
     """The current version of a table."""
     view = await catalog.read()
     ref = await find_table_ref(view, table)
-    await catalog.authorize(view, caller, ops.LOAD_TABLE, catalog.table(table, ref))
+    await catalog.authorize(view, caller, ops.LOAD_TABLE, catalog.found_table(table, ref))
     if ref is None:
         raise NoSuchTable(str(table))
     return await _answer(catalog, caller, view, table, ref, snapshots)
@@ -45,7 +45,7 @@ async def load_table_for_data(
     """A table for a client that wants access to its files: to write where it may, else to read."""
     view = await catalog.read()
     ref = await find_table_ref(view, table)
-    target = catalog.table(table, ref)
+    target = catalog.found_table(table, ref)
     wanted = (ops.LOAD_TABLE_TO_WRITE, ops.LOAD_TABLE_TO_READ)
     operation, _ = await catalog.authorize_one_of(view, caller, wanted, target)
     if ref is None:
@@ -73,6 +73,6 @@ async def table_exists(catalog: OpenCatalog, caller: Caller, table: Identifier) 
     """Answer with `NoSuchTable` unless the table exists."""
     view = await catalog.read()
     ref = await find_table_ref(view, table)
-    await catalog.authorize(view, caller, ops.TABLE_EXISTS, catalog.table(table, ref))
+    await catalog.authorize(view, caller, ops.TABLE_EXISTS, catalog.found_table(table, ref))
     if ref is None:
         raise NoSuchTable(str(table))

@@ -42,7 +42,6 @@ async def register_table(
 
     `is_delegated`: the client wants to use the files, to write where it may, else to read.
     """
-    location = check_allowed(catalog, metadata_location, field="metadata-location")
 
     async def authorize(view: View) -> Guards:
         if is_overwrite:
@@ -68,6 +67,7 @@ async def register_table(
     # Asked before the file is read: most refusals need no storage at all.
     state = await catalog.read()
     await authorize(state)
+    location = check_allowed(catalog, metadata_location, field="metadata-location")
     await require_namespace(state, table.namespace)
     if not is_overwrite or await find_table_ref(state, table) is None:
         await require_free_name(state, table, for_view=False)

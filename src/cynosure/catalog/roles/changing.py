@@ -10,7 +10,7 @@ Must not break: whatever is read of another reference inside `prepare` is a guar
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from cynosure.auth.caller import Caller, commit_as
 from cynosure.auth.ports import Target
@@ -18,23 +18,20 @@ from cynosure.auth.rbac.operations import Operation
 from cynosure.auth.targets import CatalogRoleTarget
 from cynosure.catalog.errors import CatalogClosed, NoSuchCatalogRole
 from cynosure.catalog.guards import Guards, join_guards
+from cynosure.catalog.names import GRANTS_CLOSED
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.roles.lookup import FoundRole, find_role
 from cynosure.persistence.commit import Base, Change, Prepared, State, View
 from cynosure.persistence.commit.records import raw_detail
-from cynosure.persistence.index import encode_key
 
 R = TypeVar("R")
 PrepareRole = Callable[[View, FoundRole, Base], Awaitable[Prepared[R]]]
 """Works a change out on a state of `grants`, for a role in it, with the catalog's `main` as it is now."""
 
-CLOSED: Final = encode_key("closed")
-"""Present in `ids` of a catalog's `grants` while the catalog is being dropped: no id has such a key."""
-
 
 async def require_open(view: View) -> None:
     """Refuse to change the grants of a catalog that is being dropped."""
-    if await view.find("ids", CLOSED) is not None:
+    if await view.find("ids", GRANTS_CLOSED) is not None:
         raise CatalogClosed("The catalog is being dropped", fix="Use another catalog.")
 
 

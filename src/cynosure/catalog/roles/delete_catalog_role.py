@@ -11,7 +11,9 @@ Must not break: no one has a role that is gone.
 
 from typing import Final
 
-from cynosure.auth.caller import Caller, commit_as
+from msgspec import structs
+
+from cynosure.auth.caller import Caller
 from cynosure.auth.entities import CATALOG_ADMIN
 from cynosure.auth.errors import BuiltIn
 from cynosure.auth.rbac import operations as ops
@@ -23,6 +25,7 @@ from cynosure.auth.rbac.grants import (
     remove_grants_of_role,
 )
 from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.parts import commit_part
 from cynosure.catalog.roles.changing import commit_role, role_change
 from cynosure.catalog.roles.lookup import FoundRole, role_key
 from cynosure.persistence.commit import Base, Prepared, View
@@ -42,7 +45,7 @@ async def delete_catalog_role(catalog: OpenCatalog, caller: Caller, name: str) -
             fix="Delete another role, or drop the catalog.",
             name=name,
         )
-    while await _take_from_users(catalog, caller, name):
+    while await _take_from_users(catalog, structs.replace(caller, key_hash=""), name):
         pass
     role_id = await commit_role(catalog, caller, ops.DELETE_CATALOG_ROLE, name, _delete)
     while await remove_grants(catalog, caller, role_id):
@@ -85,4 +88,4 @@ async def remove_grants(catalog: OpenCatalog, caller: Caller, role_id: ObjId) ->
         return Prepared(len(changes.get(GRANTS, {})) >= 2 * MOST_AT_ONCE, changes)
 
     # Part of a deletion that was authorized; nothing can be granted to the role any more.
-    return (await commit_as(catalog.grants, caller, ops.DELETE_CATALOG_ROLE.name, prepare)).result
+    return await commit_part(catalog.grants, caller, ops.DELETE_CATALOG_ROLE.name, prepare)

@@ -8,7 +8,7 @@ creation was interrupted.
 from collections.abc import Sequence
 from typing import Final
 
-from cynosure.auth.caller import Caller, commit_as, operator_caller
+from cynosure.auth.caller import Caller, operator_caller
 from cynosure.auth.entities import CATALOG_ADMIN, CATALOG_ROLE, SERVICE_ADMIN, PrincipalRoleEntity
 from cynosure.auth.principals import find_role_in, load_roles_in, read_principals, require_role
 from cynosure.auth.rbac.grants import (
@@ -25,8 +25,9 @@ from cynosure.auth.rbac.grants import (
 )
 from cynosure.auth.rbac.privileges import Privilege, set_of
 from cynosure.catalog.directory import Directory
-from cynosure.catalog.operations.list_catalogs import list_catalogs
-from cynosure.catalog.roles.changing import CLOSED, role_change
+from cynosure.catalog.names import GRANTS_CLOSED
+from cynosure.catalog.parts import commit_part
+from cynosure.catalog.roles.changing import role_change
 from cynosure.catalog.roles.create_catalog_role import prepared_role
 from cynosure.catalog.roles.lookup import FoundRole, find_role
 from cynosure.persistence.commit import Change, Prepared, View
@@ -34,7 +35,7 @@ from cynosure.persistence.lifecycle import Persistence
 from cynosure.persistence.listing import scan_all
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.references import REALMS, catalog_reference
-from cynosure.persistence.scopes import list_realms
+from cynosure.persistence.scopes import list_catalog_ids, list_realms
 from cynosure.persistence.spi import CatalogId
 from cynosure.persistence.store import NewObject
 
@@ -47,8 +48,8 @@ async def ensure_catalog_admins(directory: Directory) -> int:
     mended = 0
     for realm in await list_realms(persistence.committer(REALMS)):
         caller = operator_caller("system", realm)
-        for catalog in (await list_catalogs(directory, caller)).catalogs:
-            mended += await ensure_catalog_admin(persistence, caller, catalog.id)
+        for catalog in await list_catalog_ids(directory.committer(realm)):
+            mended += await ensure_catalog_admin(persistence, caller, catalog)
     return mended
 
 
@@ -63,7 +64,7 @@ async def ensure_catalog_admin(
     committer = persistence.committer(catalog_reference(caller.realm, catalog, "grants"))
 
     async def prepare(view: View) -> Prepared[bool]:
-        if await view.find("ids", CLOSED) is not None:
+        if await view.find("ids", GRANTS_CLOSED) is not None:
             return Prepared(False)
         principals = await read_principals(persistence, caller.realm)
         role, changes, objects, feed = await _make_role(persistence, view)
@@ -80,7 +81,7 @@ async def ensure_catalog_admin(
         guards = {principals.ref.key: principals.ref.head}
         return Prepared(bool(feed), changes if feed else {}, objects, feed, guards)
 
-    return (await commit_as(committer, caller, "create-catalog", prepare)).result
+    return await commit_part(committer, caller, "create-catalog", prepare)
 
 
 async def _make_role(

@@ -1,11 +1,11 @@
 """Take a catalog role from a principal role.
 
-Must not break: somebody can always manage a catalog. Its `catalog_admin` cannot be taken from `service_admin`
-while no other principal role has it.
+Must not break: somebody can always manage a catalog. Its `catalog_admin` cannot be taken from the last
+principal role that has it. (`service_admin` is no exception: what it may is to manage the realm.)
 """
 
 from cynosure.auth.caller import Caller
-from cynosure.auth.entities import CATALOG_ADMIN, SERVICE_ADMIN, PrincipalRoleEntity
+from cynosure.auth.entities import CATALOG_ADMIN, PrincipalRoleEntity
 from cynosure.auth.errors import BuiltIn
 from cynosure.auth.principals import load_roles_in, read_principals, require_role
 from cynosure.auth.rbac import operations as ops
@@ -25,7 +25,7 @@ async def revoke_catalog_role(catalog: OpenCatalog, caller: Caller, role: str, p
         user = (await require_role(principals.state, principal_role)).entity
         role_id = found.entity.id
         changes = await change_assignment(view, user.id, role_id, is_assigned=False)
-        if changes and role == CATALOG_ADMIN and principal_role == SERVICE_ADMIN:
+        if changes and role == CATALOG_ADMIN:
             await _require_other_admin(view, principals.state, found, user)
         key = usage_key(user.id, role_id)
         told = role_change("catalog-role-revoked", found, ASSIGNMENTS, key, principal_role=principal_role)

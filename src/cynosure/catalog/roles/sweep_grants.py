@@ -9,9 +9,11 @@ Must not break: whether a thing is gone is asked of a state that was read *after
 one state, so that what is dropped or restored meanwhile is found in one place or the other.
 """
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Final
 
-from cynosure.auth.caller import Caller, commit_as
+from cynosure.auth.caller import Caller
 from cynosure.auth.principals import read_principals
 from cynosure.auth.rbac.grants import (
     ASSIGNMENTS,
@@ -25,6 +27,7 @@ from cynosure.auth.rbac.grants import (
 )
 from cynosure.catalog.dropped import DROPPED
 from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.parts import commit_part
 from cynosure.persistence.commit import Prepared, State, View
 from cynosure.persistence.index import after, decode_id_key, encode_id_key
 from cynosure.persistence.listing import scan_all
@@ -60,34 +63,22 @@ async def sweep_grants(catalog: OpenCatalog, caller: Caller, places: SweepPlaces
     """Remove what is left over, as far as this run looks; how many. Done by the server itself."""
     grants = (await catalog.grants.read()).state
     # Order: read after what is granted.
-    main = await catalog.read()
+    main = _There(await catalog.read())
     principals = (await read_principals(catalog.shared.persistence, catalog.realm)).state
-    there = _There(main)
-    granted = [
-        (securable, role)
-        for securable, role in await _look_at(catalog, grants, GRANTS, b"s", places)
-        if not (await _has_id(grants, role) and await there.has(securable))
-    ]
-    assigned = [
-        (role, user)
-        for role, user in await _look_at(catalog, grants, ASSIGNMENTS, b"a", places)
-        if not (await _has_id(grants, role) and await _has_id(principals, user))
-    ]
-    for at in range(0, len(granted), _BATCH):
-        keys = [
-            key
-            for securable, role in granted[at : at + _BATCH]
-            for key in (securable_key(securable, role), by_role_key(role, securable))
-        ]
-        await _remove(catalog, caller, GRANTS, keys)
-    for at in range(0, len(assigned), _BATCH):
-        keys = [
-            key
-            for role, user in assigned[at : at + _BATCH]
-            for key in (assignee_key(role, user), usage_key(user, role))
-        ]
-        await _remove(catalog, caller, ASSIGNMENTS, keys)
-    return len(granted) + len(assigned)
+    removed = 0
+    async for pairs in _look_at(catalog, grants, GRANTS, b"s", places):
+        keys: list[bytes] = []
+        for securable, role in pairs:
+            if not (await _has_id(grants, role) and await main.has(securable)):
+                keys += (securable_key(securable, role), by_role_key(role, securable))
+        removed += await _remove(catalog, caller, GRANTS, keys)
+    async for pairs in _look_at(catalog, grants, ASSIGNMENTS, b"a", places):
+        keys = []
+        for role, user in pairs:
+            if not (await _has_id(grants, role) and await _has_id(principals, user)):
+                keys += (assignee_key(role, user), usage_key(user, role))
+        removed += await _remove(catalog, caller, ASSIGNMENTS, keys)
+    return removed
 
 
 class _There:
@@ -112,11 +103,17 @@ class _There:
 
 async def _look_at(
     catalog: OpenCatalog, grants: State, index: str, prefix: bytes, places: SweepPlaces
-) -> list[tuple[ObjId, ObjId]]:
+) -> AsyncIterator[list[tuple[ObjId, ObjId]]]:
     start = places.get(catalog, index)
-    entries = await grants.scan(index, prefix=prefix, start=start, limit=MOST_LOOKED_AT)
-    places.remember(catalog, index, after(entries[-1][0]) if len(entries) == MOST_LOOKED_AT else b"")
-    return [(_first_id(key), second_id(key)) for key, _ in entries]
+    for _ in range(-(-MOST_LOOKED_AT // _BATCH)):
+        entries = await grants.scan(index, prefix=prefix, start=start, limit=min(_BATCH, MOST_LOOKED_AT))
+        start = after(entries[-1][0]) if entries else b""
+        # Remembered before it is done: what a run fails over does not stop all later ones.
+        places.remember(catalog, index, start)
+        if not entries:
+            return
+        yield [(_first_id(key), second_id(key)) for key, _ in entries]
+        await asyncio.sleep(0)  # Others want to be served meanwhile.
 
 
 def _first_id(key: bytes) -> ObjId:
@@ -127,9 +124,11 @@ async def _has_id(view: View, entity: ObjId) -> bool:
     return await view.find("ids", encode_id_key(entity)) is not None
 
 
-async def _remove(catalog: OpenCatalog, caller: Caller, index: str, keys: list[bytes]) -> None:
+async def _remove(catalog: OpenCatalog, caller: Caller, index: str, keys: list[bytes]) -> int:
     async def prepare(view: View) -> Prepared[None]:
         present = [key for key in keys if await view.find(index, key) is not None]
         return Prepared(None, {index: dict.fromkeys(present)})
 
-    await commit_as(catalog.grants, caller, "sweep-grants", prepare)
+    if keys:
+        await commit_part(catalog.grants, caller, "sweep-grants", prepare)
+    return len(keys) // 2

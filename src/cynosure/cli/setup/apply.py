@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from cynosure.cli.catalogs import describe_catalog
+from cynosure.cli.flags import read_secret
 from cynosure.cli.names import make_absolute
-from cynosure.cli.remote import read_secret
 from cynosure.cli.setup.document import CatalogPart, PrincipalPart, PrincipalRolePart
 from cynosure.cli.setup.plan import Key, Step
 from cynosure.client.management_types import Credentials

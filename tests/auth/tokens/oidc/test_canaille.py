@@ -2,7 +2,6 @@
 
 import secrets
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,8 +15,10 @@ from cynosure.common.errors import NotAuthenticated
 from cynosure.persistence.references import DEFAULT_REALM
 from cynosure.testing.harness.ports import ReservedPort
 from tests.auth.tokens.world import open_world
+from tests.engines.tool_environment import install_tool
 
 pytestmark = pytest.mark.anyio
+HERE = Path(__file__).parent / "canaille"
 
 
 class Canaille(NamedTuple):
@@ -44,10 +45,12 @@ class Canaille(NamedTuple):
 def canaille(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Canaille]:
     port, secret, password = ReservedPort(), secrets.token_hex(16), secrets.token_hex(16)
     folder = tmp_path_factory.mktemp("canaille")
+    # Not from our environment: it brings a package called `tests`.
+    python = install_tool("canaille", HERE / "requirements.txt")
     with (
         (folder / "log").open("w") as log,
         subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("canaille_server.py")), str(port.number)],
+            [str(python), str(HERE / "serve.py"), str(port.number)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

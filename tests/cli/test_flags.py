@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cynosure.cli.remote import Local, Remote, choose_server
+from cynosure.cli.flags import Flags, Local, choose_server
 from cynosure.cli.transport import check_url, find_credentials
 from cynosure.client.profiles import Profile, Profiles
 from cynosure.common.errors import BadInput, Misconfigured, NotAuthenticated
@@ -35,11 +35,11 @@ def test_flags_win_over_the_environment_and_that_over_the_default(
 ) -> None:
     known = Profiles(KNOWN.profiles, default)
 
-    assert choose_server(Remote(**flags), environment, known) == expected
+    assert choose_server(Flags(**flags), environment, known) == expected
 
 
 def test_a_url_beside_a_profile_replaces_only_its_address() -> None:
-    chosen = choose_server(Remote(url="https://other", profile="prod"), {}, KNOWN)
+    chosen = choose_server(Flags(url="https://other", profile="prod"), {}, KNOWN)
 
     assert isinstance(chosen, Profile)
     assert (chosen.url, chosen.client_id) == ("https://other", "alice")
@@ -49,7 +49,7 @@ def test_a_url_beside_a_profile_replaces_only_its_address() -> None:
 @pytest.mark.parametrize("local", [{"data": Path("d")}, {"store": "memory:"}, {"config": Path("c")}])
 def test_two_servers_at_once_are_refused(remote: dict[str, Any], local: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match="Two servers"):
-        choose_server(Remote(**remote, **local), {}, KNOWN)
+        choose_server(Flags(**remote, **local), {}, KNOWN)
 
 
 BOTH = {"CYNOSURE_CLIENT_ID": "bob", "CYNOSURE_CLIENT_SECRET": "of bob"}
@@ -74,7 +74,7 @@ def test_a_client_id_goes_with_its_own_secret(
     monkeypatch.setenv("MINE", "of carol")
     monkeypatch.setattr(sys, "stdin", io.StringIO("from stdin\n"))
 
-    found = find_credentials(Remote(**flags), environment, PROD)
+    found = find_credentials(Flags(**flags), environment, PROD)
 
     assert (found.client_id, found.client_secret.reveal()) == expected
 
@@ -93,7 +93,7 @@ def test_without_credentials_nothing_is_sent(
     monkeypatch.setattr(sys, "stdin", io.StringIO())
 
     with pytest.raises(NotAuthenticated, match=words):
-        find_credentials(Remote(**flags), {}, profile)
+        find_credentials(Flags(**flags), {}, profile)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Canaille, an OpenID provider, with one user, one group and one client: `canaille_server.py PORT < SECRETS`.
+"""Canaille, an OpenID provider, with one user, one group and one client: `serve.py PORT < SECRETS`.
 
 Runs until its input ends. The secrets are the client's and the user's, one per line.
 """
