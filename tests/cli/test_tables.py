@@ -1,18 +1,12 @@
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
 
-
-def cynosure(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from cynosure.cli.main import run; run()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+from tests.cli.running import Cynosure
 
 
-def test_a_list_of_tables_is_imported_once(tmp_path: Path) -> None:
-    data = str(tmp_path / "data")
-    assert cynosure("catalogs", "create", "lake", "--data", data).returncode == 0
+def test_a_list_of_tables_is_imported_once(cynosure: Cynosure, tmp_path: Path) -> None:
+    assert cynosure("catalogs", "create", "lake").code == 0
     base = (tmp_path / "data" / "warehouse" / "lake").as_uri()
     tables = tmp_path / "tables.jsonl"
     lines = [
@@ -21,9 +15,9 @@ def test_a_list_of_tables_is_imported_once(tmp_path: Path) -> None:
     ]
     tables.write_bytes(b"\n".join(map(msgspec.json.encode, lines)))
 
-    first = cynosure("tables", "import", "lake", str(tables), "--data", data, "--json")
-    second = cynosure("tables", "import", "lake", str(tables), "--data", data)
+    first = cynosure("tables", "import", "lake", str(tables), "--json")
+    second = cynosure("tables", "import", "lake", str(tables))
 
-    assert msgspec.json.decode(first.stdout) == {"tables": 2, "namespaces": 1}
-    assert second.returncode == 1
-    assert "empty" in second.stderr
+    assert msgspec.json.decode(first.out) == {"tables": 2, "namespaces": 1}
+    assert second.code == 1
+    assert "empty" in second.err

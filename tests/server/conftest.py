@@ -14,7 +14,7 @@ import pytest
 from cynosure.testing.admin import Admin
 from cynosure.testing.catalog_server import bootstrap_environment, make_client
 from cynosure.testing.harness.processes import ManagedProcess, Processes
-from cynosure.testing.login import Login, make_credential
+from cynosure.testing.login import Login, find_root, make_credential
 
 
 class Served(NamedTuple):
@@ -69,7 +69,8 @@ async def _start(
     root = make_credential()
     env = bootstrap_environment(root)
     process = await processes.start(name, argv, ready=is_ready, cwd=directory, env=env)
-    return Served(process, url, data, Login(url, root))
+    # A command that was there before the server has made root already.
+    return Served(process, url, data, Login(url, find_root(data) or root))
 
 
 @pytest.fixture

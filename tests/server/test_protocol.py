@@ -11,6 +11,7 @@ import uvicorn
 
 from cynosure.api.app import make_service
 from cynosure.api.messages import Request, Response
+from cynosure.api.operator_gate import OperatorGate
 from cynosure.api.router import Route
 from cynosure.common.clock import SystemClock
 from cynosure.server.lifespan import HttpServer
@@ -46,7 +47,9 @@ async def connection(
     protocol: type[GuardedProtocol] = GuardedProtocol, *routes: Route
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     routes = (Route("GET", "/t/{name}", echo, operation_id="echo"), *routes)
-    service = make_service(routes, title="t", version="1", clock=SystemClock(), rng=random.Random(1))
+    service = make_service(
+        routes, title="t", version="1", clock=SystemClock(), rng=random.Random(1), gate=OperatorGate()
+    )
     listener = listen_tcp("127.0.0.1", 0)
     config = uvicorn.Config(service.app, http=protocol, lifespan="off", log_config=None)  # type: ignore[arg-type]
     server = HttpServer(config)

@@ -16,6 +16,7 @@ import uvicorn
 
 from cynosure.api.app import make_service
 from cynosure.api.messages import Request, Response
+from cynosure.api.operator_gate import OperatorGate
 from cynosure.api.router import Route
 from cynosure.client.http import HttpClient
 from cynosure.client.tls import ClientTls
@@ -78,7 +79,9 @@ async def show_peer(request: Request) -> Response:
 @asynccontextmanager
 async def serving(tls: ServerTls) -> AsyncIterator[str]:
     routes = [Route("GET", "/", show_peer, operation_id="show")]
-    service = make_service(routes, title="t", version="1", clock=SystemClock(), rng=random.Random(1))
+    service = make_service(
+        routes, title="t", version="1", clock=SystemClock(), rng=random.Random(1), gate=OperatorGate()
+    )
     listener = listen_tcp("127.0.0.1", 0)
     config = uvicorn.Config(
         service.app,  # type: ignore[arg-type]

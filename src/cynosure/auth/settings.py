@@ -83,8 +83,8 @@ class AuditSettings(Struct, frozen=True, forbid_unknown_fields=True):
     authentication_failures_per_minute: Annotated[int, Meta(ge=1, le=60_000)] = 60
     """Most failed authentications of a realm that one process writes; the rest is counted."""
     denials_per_minute: Annotated[int, Meta(ge=1, le=60_000)] = 120
-    """Most refusals of one principal that one process writes, beyond the first thousand; the rest is counted, and
-    is in the log."""
+    """Most refusals of one principal that one process writes, beyond the first thousand. The rest is in the
+    log, and counted."""
     file: Path | None = None
     """File that events are appended to, as lines of JSON. Left out: none."""
     webhook: WebhookSettings = WebhookSettings()

@@ -23,6 +23,7 @@ from cynosure.api.management.events import event_routes
 from cynosure.api.management.routes import management_routes
 from cynosure.api.metrics import METRICS_ROUTE
 from cynosure.api.oauth import oauth_routes
+from cynosure.api.openapi import NO_TOKENS, TOKENS
 from cynosure.api.operator import OperatorCommand, OperatorCommands, operator_routes
 from cynosure.api.operator_gate import OperatorGate
 from cynosure.api.router import Route
@@ -247,6 +248,7 @@ async def open_operator_app(
             rng=persistence.rng,
             access_log="none",
             gate=OperatorGate(),
+            schemes=NO_TOKENS,
         )
         yield service.app
 
@@ -277,6 +279,7 @@ async def open_catalog(
                 limits=limits,
                 access_log=server.access_log,
                 gate=gate,
+                schemes=NO_TOKENS if isinstance(gate, OperatorGate) else TOKENS,
             )
 
         catalogs = await ensure_first_catalog(serving.directory, settings)

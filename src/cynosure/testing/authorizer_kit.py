@@ -404,6 +404,34 @@ class AuthorizerKit:
         assert bool(decision.guards) == self.has_guards
         assert {key: await stage.fetch_head(key) for key in decision.guards} == decision.guards
 
+    async def test_a_decision_never_mixes_what_was_true_with_what_is(
+        self, stage: Stage, authorizer: Authorizer, sibling: PlacedTarget
+    ) -> None:
+        both, later = (
+            World(
+                {"ann": ("reader",)},
+                uses={"reader": ("role",)},
+                grants={("role", each): tuple(P) for each in on},
+            )
+            for on in ((TABLE, SIBLING), (SIBLING,))
+        )
+        await stage.make(both)
+
+        class LosesItsGrants(PlacedTarget):
+            async def walk(self, view: View) -> AsyncIterator[ObjId]:
+                try:
+                    async for each in super().walk(view):
+                        yield each
+                finally:
+                    await stage.make(later)
+
+        table = LosesItsGrants("table", stage.catalog, ("outer", OUTER), ("inner", INNER), ("table", TABLE))
+        decision = await ask(stage, authorizer, ops.COMMIT_TRANSACTION, table, sibling)
+
+        heads = {key: await stage.fetch_head(key) for key in decision.guards}
+        is_still_true = heads == decision.guards
+        assert not (decision.is_allowed and is_still_true and self.has_guards)
+
     # --- explanations ------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("securable", [THE_CATALOG, OUTER, INNER, TABLE])

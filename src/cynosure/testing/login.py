@@ -4,10 +4,12 @@ A maintainer must not break: a token is asked for once and never renewed by itse
 stops being good sees that.
 """
 
+import json
 import secrets
 import threading
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import httpx
 
@@ -33,6 +35,16 @@ class Credential:
 def make_credential(client_id: str = "root") -> Credential:
     """A credential with a secret that nobody else has, and that is searched for in all that is written."""
     return Credential(client_id, KNOWN.add(secrets.token_hex(16), client_id=client_id))
+
+
+def find_root(data: Path, realm: str = "default") -> Credential | None:
+    """What a server, or a command, made for the root of a realm because nobody gave it; `None` if it did not."""
+    name = "root-credentials.json" if realm == "default" else f"root-credentials-{realm}.json"
+    try:
+        found = json.loads((data / name).read_text())
+    except FileNotFoundError:
+        return None
+    return Credential(found["client_id"], found["client_secret"])
 
 
 class Login(httpx.Auth):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from cynosure.auth.caller import operator_caller
 from cynosure.auth.access.authorizer import InternalAuthorizer
+from cynosure.auth.caller import operator_caller
 from cynosure.auth.settings import AuthSettings
 from cynosure.auth.standing import Standings
 from cynosure.catalog.background import Background

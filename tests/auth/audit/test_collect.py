@@ -79,6 +79,18 @@ async def test_collectors_of_several_processes_tell_everything_once(tmp_path: Pa
         await _race([Realm(store) for store in stores])
 
 
+async def test_collectors_of_several_processes_on_postgres_tell_everything_once(
+    postgres_schema_url: str,
+) -> None:
+    """I43."""
+    async with AsyncExitStack() as stack:
+        stores = [
+            await stack.enter_async_context(open_persistence(postgres_schema_url, SETTINGS, initialise=True))
+            for _ in range(3)
+        ]
+        await _race([Realm(store) for store in stores])
+
+
 async def test_collectors_of_one_process_tell_everything_once(persistence: Persistence) -> None:
     await _race([Realm(persistence) for _ in range(3)])
 

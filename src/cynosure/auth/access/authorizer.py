@@ -79,11 +79,15 @@ class InternalAuthorizer:
         ruling = find_ruling(standing, operation, targets, self._settings)
         if ruling is not None:
             return _ruled(ruling, guards)
+        # One of each catalog for all targets: a decision that mixed two states could be true in neither.
+        reached: dict[CatalogId, Reach] = {}
         notes: Notes | None = [] if explain else None
         missing: list[Missing] = []
         for target, needs in zip(targets, needs_of, strict=True):
-            for need, _ in await self._find_unmet(caller, standing, target, needs, view, guards, notes):
+            for need, _ in await self._find_unmet(caller, standing, target, needs, view, reached, notes):
                 missing.append(Missing(need.name, target.kind, target.name))
+        for reach in reached.values():
+            guards[reach.key] = reach.head
         path = tuple([await _step(standing, met) for met in notes or ()])
         return Decision(not missing, tuple(missing), path=path, guards=guards)
 
@@ -94,7 +98,7 @@ class InternalAuthorizer:
         target: Target,
         needs: Needs,
         view: View | None,
-        guards: dict[RefKey, ObjId],
+        reached: dict[CatalogId, Reach],
         notes: Notes | None,
     ) -> Needs:
         """The needs that are met nowhere on the way to the target."""
@@ -103,8 +107,9 @@ class InternalAuthorizer:
             _note(notes, needs, left, target, ("realm", caller.realm), None, THE_CATALOG)
         if not left or target.catalog is None:
             return left
-        reach = await self._load_reach(caller, standing, target.catalog)
-        guards[reach.key] = reach.head
+        reach = reached.get(target.catalog)
+        if reach is None:
+            reach = reached[target.catalog] = await self._load_reach(caller, standing, target.catalog)
         before, left = left, _still(left, reach.on_catalog)
         if notes is not None:
             name = target.name if target.kind == "catalog" else ""

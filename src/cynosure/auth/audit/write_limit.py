@@ -1,6 +1,7 @@
 """How many refusals are written: not as many as somebody likes to cause.
 
-Must not break: what is not written is counted, and the count is written.
+Must not break: what is not written is counted, and the count is written; what is remembered for that is
+bounded.
 """
 
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -9,7 +10,7 @@ from cynosure.common.clock import Clock
 
 K = TypeVar("K")
 _MAX_KEYS: Final = 4_096
-"""Of whom anything is remembered. Nobody is forgotten who may not write now."""
+"""Of whom anything is remembered, or counted at a time. Nobody is forgotten who may not write now."""
 
 
 class _Bucket(NamedTuple):
