@@ -141,11 +141,25 @@ async def test_what_cannot_be_granted_or_revoked_is_refused(
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST"])
-async def test_nobody_grants_themselves_anything(refusing: Any, error_of: Any, method: str) -> None:
+@pytest.mark.parametrize("privilege", ["CATALOG_MANAGE_CONTENT", "CATALOG_MANAGE_ACCESS"])
+async def test_nobody_grants_themselves_anything(
+    refusing: Any, error_of: Any, method: str, privilege: str
+) -> None:
     path = "/catalogs/lake/catalog-roles/catalog_admin/grants"
     before = (await refusing.root.get(path)).json()
+    grant = {"type": "catalog", "privilege": privilege}
 
-    answer = await refusing.nobody.request(method, path, json={"grant": EACH[0]})
+    answer = await refusing.nobody.request(method, path, json={"grant": grant})
 
     assert error_of(answer) == (403, "ForbiddenException")
     assert (await refusing.root.get(path)).json() == before
+
+
+async def test_a_catalog_keeps_somebody_who_can_manage_it(refusing: Any, error_of: Any) -> None:
+    path = "/catalogs/lake/catalog-roles/catalog_admin/grants"
+    grant = {"type": "catalog", "privilege": "CATALOG_MANAGE_ACCESS"}
+
+    revoked = await refusing.root.post(path, json={"grant": grant})
+    deleted = await refusing.root.delete("/catalogs/lake/catalog-roles/catalog_admin")
+
+    assert error_of(revoked) == error_of(deleted) == (400, "BadRequestException")

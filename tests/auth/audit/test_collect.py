@@ -229,7 +229,7 @@ async def test_a_dropped_catalog_is_told_to_its_end_and_then_forgotten(realm: Re
 
     await realm.delete_catalog()
     assert await realm.collect() == events
-    positions = await realm.collector._load_positions(DEFAULT_REALM)
+    positions, _ = await realm.collector._look(DEFAULT_REALM)
     assert not [key for key in positions if key.catalog == LAKE]
 
 
@@ -260,4 +260,4 @@ async def test_what_happens_in_a_dropped_catalog_is_told_as_long_as_its_referenc
 
     assert names(await realm.collect()) == ["lake", "lake", "a.late"]
     main = catalog_reference(DEFAULT_REALM, LAKE, "main")
-    assert main in await realm.collector._load_positions(DEFAULT_REALM)
+    assert main in (await realm.collector._look(DEFAULT_REALM))[0]

@@ -19,6 +19,7 @@ from cynosure.catalog.operations.load_catalog import load_catalog
 from cynosure.catalog.operations.update_catalog import CatalogUpdate, update_catalog
 from cynosure.common.errors import BadInput, Conflict
 from cynosure.common.secrets import Secret
+from cynosure.persistence.listing import Paging
 from cynosure.persistence.references import CATALOG_REFERENCES, DEFAULT_REALM, REALMS, catalog_reference
 from cynosure.persistence.scopes import create_realm
 from cynosure.persistence.spi import RealmId
@@ -51,12 +52,23 @@ async def test_a_new_catalog_is_found_listed_and_has_its_references(directory: D
     assert (await opened.read()).commit_id == 0
 
 
-async def test_catalogs_are_listed_by_name_and_all_of_them(directory: Directory) -> None:
-    names = [f"c{number:04}" for number in range(600)]
+@pytest.mark.parametrize("is_round", [False, True], ids=["", "ending with a batch"])
+async def test_catalogs_are_listed_by_name_in_pages_and_all_of_them(
+    directory: Directory, monkeypatch: pytest.MonkeyPatch, is_round: bool
+) -> None:
+    monkeypatch.setattr("cynosure.catalog.operations.list_catalogs._BATCH", 6)
+    names = [f"c{number:04}" for number in range(12 if is_round else 20)]
     for name in reversed(names):
         await create_catalog(directory, ROOT, on_s3(name))
 
     assert [entity.name for entity in (await list_catalogs(directory, ROOT)).catalogs] == names
+    paged: list[str] = []
+    token: str | None = ""
+    while token is not None:
+        page = await list_catalogs(directory, ROOT, Paging(token, 8))
+        paged += [entity.name for entity in page.catalogs]
+        token = page.next_token
+    assert paged == names
 
 
 async def test_of_several_who_create_the_same_name_one_succeeds(directory: Directory) -> None:

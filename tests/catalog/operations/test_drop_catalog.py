@@ -279,4 +279,4 @@ async def test_an_opening_that_began_before_a_drop_does_not_undo_its_closing(sta
 
 @pytest.fixture
 def scale() -> int:
-    return 3_000 if os.environ.get("CYNOSURE_SOAK") else 300
+    return 3_000 if os.environ.get("CYNOSURE_SOAK") else 150

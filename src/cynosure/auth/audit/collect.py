@@ -26,10 +26,11 @@ from cynosure.auth.audit.events import StoredEvent
 from cynosure.auth.audit.journal import POSITIONS, Moved, append, audit_of
 from cynosure.auth.audit.shared_runs import SharedRuns
 from cynosure.auth.audit.told import Source, tell_gap
+from cynosure.persistence.commit import State
 from cynosure.persistence.index import after, decode_key, encode_key, prefix_of
 from cynosure.persistence.lifecycle import Persistence
 from cynosure.persistence.references import catalog_reference, realm_reference
-from cynosure.persistence.spi import REALM_SCOPE, CatalogId, RealmId, Reference, RefKey
+from cynosure.persistence.spi import REALM_SCOPE, CatalogId, ObjId, RealmId, Reference, RefKey
 
 OPERATION: Final = "collect-events"
 _REALM_SOURCES: Final = ("catalogs", "principals", "settings")
@@ -51,6 +52,15 @@ class _Watched(NamedTuple):
     is_listed: bool
 
 
+class _Seen(NamedTuple):
+    """What follows from one state of `audit` and one list of catalogs. Mostly nothing has happened since."""
+
+    head: ObjId
+    listed: Mapping[CatalogId, str]
+    positions: Mapping[RefKey, bytes]
+    watched: Mapping[RefKey, _Watched]
+
+
 class EventCollector:
     """Tells the commits of realms. One per process."""
 
@@ -66,6 +76,7 @@ class EventCollector:
         self._names = names
         self._limits = append_events, round_events
         self._runs: dict[RealmId, SharedRuns[bool]] = {}
+        self._seen: dict[RealmId, _Seen] = {}
 
     async def collect(self, realm: RealmId) -> bool:
         """Tell everything that was acknowledged before this call; `False` when there is more than that to do.
@@ -91,9 +102,7 @@ class EventCollector:
     async def _round(self, realm: RealmId) -> bool:
         """Whether everything has been told and nothing new came under observation."""
         # Order: positions before heads. A head read earlier than a position could be behind it.
-        positions = await self._load_positions(realm)
-        listed = await self._names.list(realm)
-        watched = _watch(realm, positions, listed)
+        positions, watched = await self._look(realm)
         refs = await self._fetch(list(watched))
         work = _Work(self._persistence, realm, *self._limits)
         async with AsyncExitStack() as stack:
@@ -108,8 +117,17 @@ class EventCollector:
                     work.settle(each)
             return await work.tell(positions)
 
-    async def _load_positions(self, realm: RealmId) -> dict[RefKey, bytes]:
+    async def _look(self, realm: RealmId) -> tuple[Mapping[RefKey, bytes], Mapping[RefKey, _Watched]]:
         state = (await audit_of(self._persistence, realm).read(is_fresh=True)).state
+        listed = await self._names.list(realm)
+        seen = self._seen.get(realm)
+        if seen is None or seen.head != state.commit_id or seen.listed is not listed:
+            positions = await self._load_positions(realm, state)
+            watched = _watch(realm, positions, listed)
+            seen = self._seen[realm] = _Seen(state.commit_id, listed, positions, watched)
+        return seen.positions, seen.watched
+
+    async def _load_positions(self, realm: RealmId, state: State) -> dict[RefKey, bytes]:
         found: dict[RefKey, bytes] = {}
         start = prefix = prefix_of(_FROM)
         while entries := await state.scan(POSITIONS, prefix=prefix, start=start, limit=1_000):

@@ -39,17 +39,22 @@ MOST_AT_ONCE: Final = 5_000
 async def delete_catalog_role(catalog: OpenCatalog, caller: Caller, name: str) -> None:
     """Delete it; `NoSuchCatalogRole` when there is none. `catalog_admin` stays."""
     if name == CATALOG_ADMIN:
-        raise BuiltIn(
-            "Every catalog has this role, so that somebody can manage it",
-            field="catalogRoleName",
-            fix="Delete another role, or drop the catalog.",
-            name=name,
-        )
+        # Within a commit, so that who has no right is told that, and is recorded.
+        await commit_role(catalog, caller, ops.DELETE_CATALOG_ROLE, name, _refuse)
     while await _take_from_users(catalog, structs.replace(caller, key_hash=""), name):
         pass
     role_id = await commit_role(catalog, caller, ops.DELETE_CATALOG_ROLE, name, _delete)
     while await remove_grants(catalog, caller, role_id):
         pass
+
+
+async def _refuse(view: View, role: FoundRole, main: Base) -> Prepared[None]:
+    raise BuiltIn(
+        "Every catalog has this role, so that somebody can manage it",
+        field="catalogRoleName",
+        fix="Delete another role, or drop the catalog.",
+        name=role.entity.name,
+    )
 
 
 async def _delete(view: View, role: FoundRole, main: Base) -> Prepared[ObjId]:

@@ -21,16 +21,16 @@ async def revoke_privilege(catalog: OpenCatalog, caller: Caller, role: str, gran
     """Revoke it; nothing changes when it is so already."""
     check_grantable(grant)
     is_management = grant.kind == "catalog" and grant.privilege is Privilege.CATALOG_MANAGE_ACCESS
-    if role == CATALOG_ADMIN and is_management:
-        raise BuiltIn(
-            "Nobody could manage the catalog any more",
-            field="privilege",
-            fix=f"Leave it to {CATALOG_ADMIN}, and take that role from who should not have it.",
-            name=role,
-        )
     target = target_of(catalog, grant)
 
     async def prepare(view: View, found: FoundRole, main: Base) -> Prepared[None]:
+        if role == CATALOG_ADMIN and is_management:
+            raise BuiltIn(
+                "Nobody could manage the catalog any more",
+                field="privilege",
+                fix=f"Leave it to {CATALOG_ADMIN}, and take that role from who should not have it.",
+                name=role,
+            )
         securable = await load_securable_id(main.state, target)
         role_id = found.entity.id
         changes = await change_grant(view, role_id, securable, remove=grant.privilege.bit)
