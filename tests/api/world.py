@@ -39,6 +39,7 @@ from cynosure.storage.location import Location
 from cynosure.storage.open_fileio import FileIOs
 from cynosure.storage.settings import StorageSettings
 from cynosure.testing.admin import MANAGEMENT, Admin
+from cynosure.testing.known_secrets import KNOWN
 from cynosure.testing.login import Credential
 
 BASE = "http://test"
@@ -136,7 +137,8 @@ async def open_world(folder: Path, settings: AuthSettings = AuthSettings()) -> A
                 rng=random.Random(1),
                 gate=TokenGate(tokens.authenticator, audit.denials),
             )
-            root = Credential(made.client_id, made.client_secret.reveal())
+            secret = KNOWN.add(made.client_secret.reveal(), client_id=made.client_id)
+            root = Credential(made.client_id, secret)
             try:
                 yield World(service, identities, folder, root)
             finally:

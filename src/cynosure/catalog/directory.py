@@ -106,10 +106,7 @@ class Directory:
         """References that a request about this catalog will read, as far as is known here. A guess."""
         known = self._known.get(realm)
         opened = None if known is None else known.by_name.get(name)
-        if opened is None:
-            return (realm_reference(realm, "catalogs"),)
-        main = opened.committer.key
-        return (realm_reference(realm, "catalogs"), main, main._replace(name="grants"))
+        return () if opened is None else opened.likely_references
 
     async def open(self, realm: RealmId, name: str) -> OpenCatalog:
         """The catalog of this name; `NoSuchCatalog` when the realm has none."""

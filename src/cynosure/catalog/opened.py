@@ -28,7 +28,7 @@ from cynosure.iceberg.limits import SizeLimits
 from cynosure.persistence.commit import Committed, Committer, Prepared, State, View
 from cynosure.persistence.lifecycle import Persistence
 from cynosure.persistence.objects import ObjRef
-from cynosure.persistence.references import catalog_reference
+from cynosure.persistence.references import catalog_reference, realm_reference
 from cynosure.persistence.spi import RealmId
 from cynosure.persistence.store import Store
 from cynosure.storage.fileio import FileIO
@@ -65,6 +65,7 @@ class OpenCatalog:
         "entity",
         "files",
         "grants",
+        "likely_references",
         "limits",
         "realm",
         "shared",
@@ -79,6 +80,8 @@ class OpenCatalog:
         key = catalog_reference(realm, entity.id, "main")
         self.committer: Committer = shared.persistence.committer(key)
         self.store: Store = self.committer.store
+        self.likely_references = (realm_reference(realm, "catalogs"), key, key._replace(name="grants"))
+        """What a request about this catalog reads."""
         self.grants: Committer = shared.persistence.committer(catalog_reference(realm, entity.id, "grants"))
         """Of its roles and what is granted to them: `roles/`."""
         self.base = Location.parse(entity.base_location)

@@ -21,6 +21,7 @@ object written before its reference could be collected while nothing points to i
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 from cynosure.common.clock import Clock
@@ -63,6 +64,7 @@ CATALOG_REFERENCES = ("main", "grants", "reports")
 REALMS = RefKey(SYSTEM_REALM, REALM_SCOPE, "realms")
 
 
+@lru_cache(maxsize=1024)  # Asked for several times by every request; strangers may name any realm.
 def realm_reference(realm: RealmId, name: str) -> RefKey:
     """Key of a realm's own reference."""
     return RefKey(realm, REALM_SCOPE, name)

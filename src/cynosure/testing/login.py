@@ -38,7 +38,7 @@ def make_credential(client_id: str = "root") -> Credential:
 
 
 def find_root(data: Path, realm: str = "default") -> Credential | None:
-    """What a server, or a command, made for the root of a realm because nobody gave it; `None` if it did not."""
+    """The root that a server or a command made because it was given none; `None` if it was."""
     name = "root-credentials.json" if realm == "default" else f"root-credentials-{realm}.json"
     try:
         found = json.loads((data / name).read_text())

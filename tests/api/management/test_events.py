@@ -5,6 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
+from cynosure.persistence.objects import open_envelope
+from cynosure.testing.admin import read_credential
+from cynosure.testing.login import Credential
 from tests.api.world import World
 
 pytestmark = pytest.mark.anyio
@@ -124,22 +127,25 @@ async def test_no_secret_is_in_events_commits_or_logs(
 ) -> None:
     """I43: also of principals that were created, rotated and reset."""
     caplog.set_level("DEBUG")
-    made = await root.post("/principals", json={"principal": {"name": "svc"}})
-    first = made.json()["credentials"]
-    reset = await root.post("/principals/svc/reset", json={})
+    made = read_credential((await root.post("/principals", json={"principal": {"name": "svc"}})).json())
+    reset = read_credential((await root.post("/principals/svc/reset", json={})).json())
     chosen = "chosen-secret-0123456789-0123456789"
-    await root.post("/principals/svc/reset", json={"clientSecret": chosen})
-    secrets = [first["clientSecret"], chosen, world.root.secret]
-    if reset.status_code == 200:
-        secrets.append(reset.json()["credentials"]["clientSecret"])
-    token = root.headers["authorization"].removeprefix("Bearer ")
+    assert (await root.post("/principals/svc/reset", json={"clientSecret": chosen})).status_code == 200
+    token = await world.fetch_token(Credential(made.client_id, chosen))
+    async with world.client(token) as svc:
+        rotated = read_credential((await svc.post("/principals/svc/rotate")).json())
+        assert (await svc.get("/principals")).status_code == 403
+    secrets = [made.secret, reset.secret, chosen, rotated.secret, world.root.secret]
+    assert len(set(secrets)) == 5
+    tokens = [token, root.headers["authorization"].removeprefix("Bearer ")]
 
     events = str(await read_all(root))
     stored = await _everything_stored(world)
     logged = "".join(str(vars(each)) for each in caplog.records)
 
-    assert "svc" in events
-    for secret in [*secrets, token]:
+    assert "rotate-credentials" in events
+    assert "reset-credentials" in events
+    for secret in [*secrets, *tokens]:
         assert secret not in events
         assert secret.encode() not in stored
         assert secret not in logged
@@ -147,8 +153,6 @@ async def test_no_secret_is_in_events_commits_or_logs(
 
 async def _everything_stored(world: World) -> bytes:
     """All rows there are, decompressed."""
-    from cynosure.persistence.objects import open_envelope
-
     backend = world.identities.persistence.backend
     found: list[bytes] = []
     after = None

@@ -14,6 +14,7 @@ from cynosure.auth.rbac import operations as ops
 from cynosure.auth.require import AccessDenied
 from cynosure.auth.targets import CatalogRoleTarget, RealmTarget
 from cynosure.common.errors import Forbidden, NotAuthenticated, Unavailable
+from cynosure.common.telemetry.metrics import render, start_metrics, stop_metrics
 from cynosure.persistence.lifecycle import Persistence
 from cynosure.persistence.references import DEFAULT_REALM, realm_reference
 from cynosure.persistence.spi import RealmId
@@ -254,3 +255,21 @@ async def test_long_text_of_strangers_is_cut(realm: Realm, denials: DenialLog) -
 
     (event,) = await realm.list_events()
     assert len(event.principal) == len(event.targets[0].name) == 1_000
+
+
+async def test_refusals_and_events_are_counted(realm: Realm, denials: DenialLog) -> None:
+    start_metrics()
+    try:
+        await denials.record(denied())
+        for _ in range(4):
+            await denials.record(stranger())
+        await realm.do("p0")
+        await realm.collect()
+        shown = render().decode()
+    finally:
+        stop_metrics()
+
+    assert 'cynosure_audit_denials_total{kind="denial"} 1.0' in shown
+    assert 'cynosure_audit_denials_total{kind="authentication-failure"} 4.0' in shown
+    assert "cynosure_audit_denials_suppressed_total 1.0" in shown
+    assert "cynosure_audit_events_total 1.0" in shown
