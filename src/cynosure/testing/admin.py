@@ -77,7 +77,7 @@ class Admin:
         await self.send("DELETE", f"/principals/{quote(name, safe='')}")
 
     async def rotate(self, name: str) -> Credential:
-        """Another secret; the one before stays good."""
+        """Another secret for oneself; the one before stays good."""
         return read_credential(await self.send("POST", f"/principals/{quote(name, safe='')}/rotate"))
 
     async def reset(self, name: str) -> Credential:

@@ -94,3 +94,8 @@ async def test_too_many_changes_are_refused(catalog: OpenCatalog):
     await make(catalog, A)
     with pytest.raises(BadInput, match="too many"):
         await commit_transaction(catalog, ROOT, [setting(A, k=str(n)) for n in range(1_001)])
+
+
+async def test_a_transaction_of_nothing_is_refused(catalog: OpenCatalog):
+    with pytest.raises(BadInput):
+        await commit_transaction(catalog, ROOT, [])

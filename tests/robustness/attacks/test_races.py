@@ -101,3 +101,55 @@ async def test_no_commit_that_began_after_a_revoke_was_answered_is_made(
     assert set(late) == {403}
     assert set(early) <= {200, 403}
     assert early.count(200) >= 10
+
+
+async def test_a_commit_never_lands_on_the_successor_of_what_its_sender_may_change(
+    admin: Admin, make_user: MakeUser
+) -> None:
+    """The table is renamed and another one takes its name, again and again, under commits by name."""
+    name = f"t{secrets.token_hex(4)}"
+    tables = f"{LAKE}/namespaces/ns/tables"
+    (await admin.http.post(tables, json={"name": name, "schema": SCHEMA})).raise_for_status()
+    user = await make_user(Grant("TABLE_WRITE_PROPERTIES", ("ns",), name))
+    statuses: list[int] = []
+    is_over = False
+
+    async def commit(writer: int) -> None:
+        while not is_over:
+            updates = [{"action": "set-properties", "updates": {"by": f"{user.name} {writer}"}}]
+            answer = await user.send("POST", f"{tables}/{name}", {"requirements": [], "updates": updates})
+            statuses.append(answer.status_code)
+
+    async def swap() -> None:
+        nonlocal is_over
+        for number in range(8):
+            wanted = len(statuses) + 4
+            while len(statuses) < wanted:  # noqa: ASYNC110 - whatever is answered first
+                await asyncio.sleep(0.002)
+            for source, destination in ((name, f"{name}_mine"), (f"{name}_mine", name)):
+                await rename(admin, source, destination)
+                if destination == name:
+                    break
+                # Nobody was given anything on this one.
+                (await admin.http.post(tables, json={"name": name, "schema": SCHEMA})).raise_for_status()
+                await asyncio.sleep(0.01)
+                await rename(admin, name, f"{name}_foreign_{number}")
+        is_over = True
+
+    await asyncio.gather(swap(), *(commit(writer) for writer in range(4)))
+
+    assert set(statuses) <= {200, 403, 404, 409}
+    assert {200, 403} <= set(statuses)
+    for number in range(8):
+        loaded = (await admin.http.get(f"{tables}/{name}_foreign_{number}")).raise_for_status().json()
+        assert "by" not in loaded["metadata"]["properties"]
+    mine = (await admin.http.get(f"{tables}/{name}")).json()
+    assert mine["metadata"]["properties"]["by"].startswith(user.name)
+
+
+async def rename(admin: Admin, source: str, destination: str) -> None:
+    body = {
+        "source": {"namespace": ["ns"], "name": source},
+        "destination": {"namespace": ["ns"], "name": destination},
+    }
+    (await admin.http.post(f"{LAKE}/tables/rename", json=body)).raise_for_status()

@@ -103,3 +103,20 @@ async def test_denials_are_told_to_those_who_watch(
     told = json.dumps(events["events"][0])
     assert "TABLE_DROP" in told
     assert refused.headers.get("x-request-id", "-") in told
+
+
+async def test_events_and_changes_tell_no_secret(admin: Admin, make_user: MakeUser) -> None:
+    """Nor does the log of the server: that is searched when the run ends."""
+    user = await make_user("TABLE_READ_DATA")
+    await Admin(user.http).rotate(user.name)
+    await admin.reset(user.name)
+
+    events = await admin.send("GET", f"/cynosure/events?principal={user.name}&limit=1000")
+    told = [
+        json.dumps(events),
+        (await admin.http.get("/api/catalog/cynosure/v1/lake/changes?from=oldest&limit=1000")).text,
+        json.dumps(await admin.send("GET", f"/principals/{user.name}")),
+    ]
+
+    assert "rotate-credentials" in told[0]
+    assert [leak for text in told for leak in KNOWN.search_bytes(text.encode(), "answer")] == []

@@ -4,8 +4,9 @@ Must not break: a change that cannot be read is refused before anything is resol
 """
 
 from functools import partial
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from cynosure.api.iceberg import wire
 from cynosure.api.iceberg.config import BASE
@@ -39,7 +40,7 @@ class TransactionChange(Struct, frozen=True):
 class CommitTransactionRequest(Struct, frozen=True, rename="kebab"):
     """Body of commitTransaction."""
 
-    table_changes: list[TransactionChange]
+    table_changes: Annotated[list[TransactionChange], Meta(min_length=1)]
 
 
 class CommitHandlers:

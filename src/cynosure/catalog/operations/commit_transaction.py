@@ -31,6 +31,9 @@ MAX_CHANGES = 1_000
 
 async def commit_transaction(catalog: OpenCatalog, caller: Caller, changes: Sequence[TableChange]) -> None:
     """Apply all changes, in their order, or none."""
+    if not changes:
+        # Without a table there is nothing to be authorized for, so this would be open to everyone.
+        raise BadInput("A transaction changes nothing", field="table-changes", fix="Name at least one table.")
     if len(changes) > MAX_CHANGES:
         raise BadInput(
             "A transaction has too many changes",
@@ -57,7 +60,7 @@ async def commit_transaction(catalog: OpenCatalog, caller: Caller, changes: Sequ
                 results.append(prepared.result)
                 objects += prepared.objects
                 feed += prepared.feed
-            return Prepared(results, overlay.changes, objects, feed, join_guards(*guards) if guards else {})
+            return Prepared(results, overlay.changes, objects, feed, join_guards(*guards))
 
         committed = await commit_as(catalog.committer, caller, ops.COMMIT_TRANSACTION.name, prepare)
         export.keep(*(changed.table.state.metadata_location for changed in committed.result))
