@@ -30,9 +30,9 @@ MOVED = Identifier(OTHER, "moved")
 CHANGE = TableChange(T, [], updates(properties(k="v")))
 
 
-@pytest.fixture
-async def lake(tmp_path: Path) -> AsyncIterator[Lake]:
-    async with open_lake(tmp_path) as lake:
+@pytest.fixture(params=["memory:", "sqlite:{}/store.db"], ids=["memory", "sqlite"])
+async def lake(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Lake]:
+    async with open_lake(tmp_path, url=request.param.format(tmp_path)) as lake:
         yield lake
 
 

@@ -41,9 +41,11 @@ class Lake(NamedTuple):
 
 
 @asynccontextmanager
-async def open_lake(folder: Path, access: AuthSettings | None = None) -> AsyncIterator[Lake]:
+async def open_lake(
+    folder: Path, access: AuthSettings | None = None, *, url: str = "memory:"
+) -> AsyncIterator[Lake]:
     """Namespaces `ns`, `ns.deep`, `other`; table `ns.t`; view `ns.v`."""
-    async with open_directory_in(folder, access=access) as directory:
+    async with open_directory_in(folder, access=access, url=url) as directory:
         people = People(directory)
         await people.root()
         catalog = await make_catalog(directory, folder)

@@ -177,6 +177,6 @@ class OpenCatalog:
         async def authorized(view: View) -> Prepared[R]:
             guards = await check(view)
             prepared = await prepare(view)
-            return replace(prepared, guards=prepared.guards)
+            return replace(prepared, guards=join_guards(guards, prepared.guards))
 
         return await commit_as(self.committer, caller, name, authorized)

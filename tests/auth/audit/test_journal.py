@@ -7,7 +7,7 @@ import pytest
 
 from cynosure.auth.audit.backlog import Position
 from cynosure.auth.audit.events import StoredEvent
-from cynosure.auth.audit.journal import BATCH_EVENTS, Mark, append
+from cynosure.auth.audit.journal import BATCH_EVENTS, Mark, append, audit_of, find_time, load_batches
 from cynosure.persistence.history.reset import reset_to_recent
 from cynosure.persistence.lifecycle import Persistence
 from cynosure.persistence.references import DEFAULT_REALM, realm_reference
@@ -77,13 +77,17 @@ async def test_numbers_grow_over_a_disaster_reset_so_no_reader_misses_what_follo
     assert numbered[-1][0] > max(before)
 
 
-async def test_a_clock_that_is_behind_changes_nothing_about_the_order(
+async def test_a_clock_that_is_ahead_changes_nothing_about_the_order_or_about_finding_a_time(
     realm: Realm, persistence: Persistence, clock: ManualClock
 ) -> None:
-    await append(persistence, DEFAULT_REALM, [event("a", time_us=clock.now_us())], operation="test")
-    await append(
-        persistence, DEFAULT_REALM, [event("b", time_us=clock.now_us() + 3_600_000_000)], operation="test"
-    )
-    await append(persistence, DEFAULT_REALM, [event("c", time_us=clock.now_us())], operation="test")
+    now_us = clock.now_us()
+    for name, time_us in (("a", now_us), ("b", now_us + 3_600_000_000), ("c", now_us)):
+        await append(persistence, DEFAULT_REALM, [event(name, time_us)], operation="test")
 
-    assert [each.principal for each in await realm.list_events()] == ["a", "b", "c"]
+    numbered = await realm.list_numbered()
+    assert [each.principal for _, each in numbered] == ["a", "b", "c"]
+    state = (await audit_of(persistence, DEFAULT_REALM).read()).state
+    start = await find_time(state, now_us + 1_800_000_000)
+    assert "b" in [each.principal for number, each in numbered if number > start]
+    times = [batch.recorded_us for batch in await load_batches(state, 0, 10)]
+    assert times == sorted(times)

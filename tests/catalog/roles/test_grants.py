@@ -37,9 +37,9 @@ pytestmark = pytest.mark.anyio
 MISSING = Identifier(NS, "missing")
 
 
-@pytest.fixture
-async def lake(tmp_path: Path) -> AsyncIterator[Lake]:
-    async with open_lake(tmp_path) as lake:
+@pytest.fixture(params=["memory:", "sqlite:{}/store.db"], ids=["memory", "sqlite"])
+async def lake(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Lake]:
+    async with open_lake(tmp_path, url=request.param.format(tmp_path)) as lake:
         await create_catalog_role(lake.catalog, ROOT, "reader", {})
         yield lake
 

@@ -133,7 +133,10 @@ class Delivery:
             events.append((trimmed.number, StoredEvent(time_us=now_us, kind="gap", reason=TRIMMED_REASON)))
         after = max(after, trimmed.number)
         while after < last.number and len(events) < self._sink.most_events:
-            for batch in await load_batches(state, after, _BATCHES_AT_ONCE):
+            batches = await load_batches(state, after, _BATCHES_AT_ONCE)
+            if not batches:
+                return _Page(events, has_more=False)  # All the rest was trimmed.
+            for batch in batches:
                 room = self._sink.most_events - len(events)
                 events += [each for each in batch.numbered() if each[0] > after][:room]
                 after = events[-1][0]

@@ -138,7 +138,10 @@ async def _look(
     found: list[tuple[int, StoredEvent]] = []
     looked_at = 0
     while at < last.number and looked_at < _MOST_LOOKED_AT:
-        for batch in await load_batches(state, at, _BATCHES_AT_ONCE):
+        batches = await load_batches(state, at, _BATCHES_AT_ONCE)
+        if not batches:
+            at = last.number  # All the rest was trimmed.
+        for batch in batches:
             for number, event in batch.numbered():
                 if number <= at:
                     continue

@@ -12,6 +12,9 @@ K = TypeVar("K")
 _MAX_KEYS: Final = 4_096
 """Of whom anything is remembered, or counted at a time. Nobody is forgotten who may not write now."""
 
+_FORGET_EVERY_S: Final = 1.0
+"""Looking through all of them for every refusal would be a burden that somebody likes to cause."""
+
 
 class _Bucket(NamedTuple):
     left: float
@@ -27,11 +30,13 @@ class WriteLimit(Generic[K]):
         self._at_once = float(at_once)
         self._buckets: dict[K, _Bucket] = {}
         self._suppressed: dict[K, int] = {}
+        self._forgot_s = float("-inf")
 
     def admit(self, key: K) -> bool:
         """Whether one more may be written; else it is counted."""
         now_s = self._clock.monotonic_s()
-        if key not in self._buckets and len(self._buckets) >= _MAX_KEYS:
+        is_full = key not in self._buckets and len(self._buckets) >= _MAX_KEYS
+        if is_full and now_s - self._forgot_s >= _FORGET_EVERY_S:
             self._forget_idle(now_s)
         left = self._left(self._buckets.get(key), now_s)
         is_admitted = left >= 1.0 and (key in self._buckets or len(self._buckets) < _MAX_KEYS)
@@ -53,5 +58,6 @@ class WriteLimit(Generic[K]):
 
     def _forget_idle(self, now_s: float) -> None:
         """Those who may write as many as anybody need not be remembered."""
+        self._forgot_s = now_s
         kept = {key: each for key, each in self._buckets.items() if self._left(each, now_s) < self._at_once}
         self._buckets = kept
