@@ -8,7 +8,8 @@ import pytest
 
 from cynosure.common.errors import Misconfigured
 from cynosure.common.key_file import add_primary_key, open_keyring
-from cynosure.common.keyring import KeyringSettings, sealed_key_id
+from cynosure.common.keyring import sealed_key_id
+from cynosure.common.keyring_settings import KeyringSettings
 from cynosure.common.secrets import Secret
 
 KEY_TEXT = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="

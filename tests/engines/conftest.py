@@ -53,10 +53,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def catalog_server(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[CatalogServer]:
-    """One server for all engines of the run; each takes catalogs of its own."""
+    """One server for all engines of the run; each takes catalogs of its own.
+
+    Its tokens live so short that a client must renew them while it is used, as in a long session.
+    """
     directory = tmp_path_factory.mktemp("engines")
+    env = {"CYNOSURE_AUTH__TOKENS__LIFETIME": "15s"}
     with Processes(directory) as processes:
-        server = asyncio.run(start_catalog_server(processes, directory))
+        server = asyncio.run(start_catalog_server(processes, directory, env=env))
         pytestconfig.stash[SERVER] = server
         yield server
         del pytestconfig.stash[SERVER]

@@ -13,7 +13,7 @@ import pytest
 from cynosure.testing.access_storm import GrantStorm
 from cynosure.testing.admin import Admin, Grant
 from cynosure.testing.catalog_server import CatalogServer, start_catalog_server
-from cynosure.testing.harness.processes import Processes
+from cynosure.testing.harness.processes import Processes, ProcessFailed
 from cynosure.testing.login import make_credential
 
 from .phoenix import start_phoenix, until
@@ -173,3 +173,16 @@ async def test_keys_that_one_server_rotates_are_known_to_the_other(
     assert [await ask(server, before) for server in (second, first)] == [200, 200]
     assert key_of(before) != key_of(after)
     assert key_of(second.login_as(second.credential).token()) == key_of(after)
+
+
+async def test_a_server_with_another_keyring_does_not_start(
+    pair: tuple[CatalogServer, CatalogServer], shared_schema_url: str, processes: Processes, tmp_path: Path
+) -> None:
+    """To its clients every secret would be wrong."""
+    env = {"CYNOSURE_PERSISTENCE__URL": shared_schema_url}
+
+    with pytest.raises(ProcessFailed, match="another master key") as refused:
+        await start_catalog_server(processes, tmp_path, env=env)
+
+    assert "keyring.file" in refused.value.log_tail
+    assert "Traceback" not in refused.value.log_tail

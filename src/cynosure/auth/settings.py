@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from cynosure.common.errors import Misconfigured
+from cynosure.common.quantities import format_duration
 from cynosure.common.secrets import Secret
 from cynosure.common.settings import Duration, Texts
 
@@ -109,3 +111,18 @@ class AuthSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """See below."""
     audit: AuditSettings = AuditSettings()
     """See below."""
+
+
+def check_audit(settings: AuditSettings, history_retention: timedelta) -> None:
+    """Refuse lifetimes by which changes were gone before they are told, or events before they are read."""
+    for name, longer in (
+        ("persistence.gc.history_retention", history_retention),
+        ("auth.audit.retention", settings.retention),
+    ):
+        if settings.collect_every >= longer:
+            raise Misconfigured(
+                "Two lifetimes contradict each other",
+                fix=f"Make auth.audit.collect_every shorter than {name}.",
+                **{"auth.audit.collect_every": format_duration(settings.collect_every)},
+                **{name: format_duration(longer)},
+            )

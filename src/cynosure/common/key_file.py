@@ -14,7 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from cynosure.common.errors import Misconfigured
-from cynosure.common.keyring import KEY_BYTES, Keyring, KeyringSettings, RandomBytes
+from cynosure.common.keyring import KEY_BYTES, Keyring, RandomBytes
+from cynosure.common.keyring_settings import KeyringSettings
 from cynosure.common.secrets import Secret
 
 

@@ -14,17 +14,14 @@ with random nonces is safe for about 2**32 wraps under one master key; rotate lo
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from msgspec import Struct, field
 
 from cynosure.common.errors import CorruptObject, Misconfigured, NewerFormat
-from cynosure.common.secrets import Secret
 
 KEY_BYTES = 32
 
@@ -35,18 +32,6 @@ _WRAPPED_BYTES = KEY_BYTES + 16
 _MAX_ID_BYTES = 64
 
 RandomBytes = Callable[[int], bytes]
-
-
-class KeyringSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """Master keys that encrypt stored secrets."""
-
-    file: Path = Path("keyring.json")
-    """Key file, relative to the data directory; made on first start with mode 0600. Not used when
-    `keyring.keys` is set. Servers that share a store must share the keys."""
-    keys: dict[str, Secret] = field(default_factory=dict)
-    """Master keys by id, each 32 bytes in base64. The environment gives ids in lower case."""
-    primary: str | None = None
-    """Id of the key that encrypts; the others only decrypt. May be left out when there is one key."""
 
 
 class _Sealed(NamedTuple):

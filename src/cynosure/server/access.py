@@ -4,6 +4,7 @@ A maintainer must not break: the gate of operators stands only in front of the o
 that run in their own process; everything else goes through tokens.
 """
 
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,11 +14,11 @@ from urllib.parse import unquote_to_bytes
 from cynosure.api.asgi import Scope
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.token_gate import TokenGate
+from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.audit.opened import Audit, open_audit
-from cynosure.auth.bootstrap import Bootstrapped, ensure_realms_bootstrapped
+from cynosure.auth.bootstrap import Bootstrapped, ensure_realms_bootstrapped, read_given
 from cynosure.auth.credential_files import CredentialFiles
 from cynosure.auth.identities import Identities
-from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.secret_hash import SecretHasher
 from cynosure.auth.standing import Standings
 from cynosure.auth.tokens.opened import Tokens, open_tokens
@@ -27,7 +28,7 @@ from cynosure.persistence.lifecycle import Persistence
 from cynosure.persistence.references import REALMS
 from cynosure.persistence.scopes import list_realms
 from cynosure.persistence.spi import RealmId, RefKey
-from cynosure.server.settings import Settings, read_bootstrap
+from cynosure.server.settings import Settings
 
 OpenKeyring = Callable[[], Keyring]
 _PATHS = f"{BASE}/v1/".encode()
@@ -49,7 +50,6 @@ class Access:
             heads=self.identities.persistence.heads,
             ahead=lambda scope, realm: _expect(directory, scope, realm),
         )
-
 
     async def check_keyring(self) -> None:
         """Refuse a store whose secrets are protected by another keyring than this process has.
@@ -88,7 +88,7 @@ async def bootstrap(settings: Settings, identities: Identities, show: TextIO) ->
     `show` is no log: logs are kept and shipped, this is for one pair of eyes.
     """
     made = await ensure_realms_bootstrapped(
-        identities, read_bootstrap(), CredentialFiles(settings.server.data_dir)
+        identities, read_given(os.environ), CredentialFiles(settings.server.data_dir)
     )
     _show(made, show)
 

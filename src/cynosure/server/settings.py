@@ -1,7 +1,10 @@
 """All settings of a server, composed from the rooms' structs, read once and checked.
 
-The only place that reads the environment. A room gets its own struct in a constructor and never looks
-further.
+The only place that reads the environment, but for the credentials of first roots (`access.py`), which must
+not be shown with settings. A room gets its own struct in a constructor and never looks further.
+
+A maintainer must not break: this imports nothing heavy, because every command on a data directory reads
+settings.
 """
 
 import os
@@ -13,13 +16,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from cynosure.auth.audit.opened import check_audit
-from cynosure.auth.bootstrap import read_given
-from cynosure.auth.credentials import Credentials
-from cynosure.auth.settings import AuthSettings
+from cynosure.auth.settings import AuthSettings, check_audit
 from cynosure.catalog.settings import CatalogSettings
 from cynosure.common.errors import Misconfigured
-from cynosure.common.keyring import KeyringSettings
+from cynosure.common.keyring_settings import KeyringSettings
 from cynosure.common.secrets import Secret
 from cynosure.common.settings import (
     Aliases,
@@ -32,7 +32,6 @@ from cynosure.common.settings import (
 )
 from cynosure.common.telemetry.settings import TelemetrySettings
 from cynosure.persistence.settings import PersistenceSettings, check_lifetimes
-from cynosure.persistence.spi import RealmId
 from cynosure.storage.settings import StorageSettings
 
 DEFAULT_FILE = Path("cynosure.toml")
@@ -143,11 +142,6 @@ def load_settings(
     settings = read_settings(Settings, sources, ALIASES)
     check_settings(settings)
     return settings
-
-
-def read_bootstrap(environment: Mapping[str, str] | None = None) -> dict[RealmId, Credentials]:
-    """Credentials that realms without a root are to get. No settings: they must not be shown with these."""
-    return read_given(os.environ if environment is None else environment)
 
 
 class SettingsSource(Struct, frozen=True):

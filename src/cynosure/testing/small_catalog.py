@@ -20,7 +20,7 @@ from cynosure.catalog.settings import CatalogSettings
 from cynosure.catalog.single_flight import SingleFlight
 from cynosure.common.clock import Clock
 from cynosure.common.key_file import open_keyring
-from cynosure.common.keyring import KeyringSettings
+from cynosure.common.keyring_settings import KeyringSettings
 from cynosure.persistence.lifecycle import Persistence, open_persistence
 from cynosure.persistence.references import DEFAULT_REALM
 from cynosure.persistence.settings import PersistenceSettings

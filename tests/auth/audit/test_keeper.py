@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cynosure.auth.audit.keeper import TASK_NAME, Keeper
-from cynosure.auth.audit.opened import check_audit, open_audit
+from cynosure.auth.audit.opened import open_audit
 from cynosure.auth.ports import Authorizer
-from cynosure.auth.settings import AuditSettings
+from cynosure.auth.settings import AuditSettings, check_audit
 from cynosure.common.errors import Misconfigured
 from cynosure.persistence.lifecycle import Persistence
 from cynosure.persistence.references import DEFAULT_REALM, REALMS

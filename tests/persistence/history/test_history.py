@@ -209,13 +209,32 @@ async def test_the_state_before_a_mistake_is_restored_however_old_its_last_commi
     assert set(await small.counts()) == names(0, 1)
 
 
-async def test_rights_are_not_revived_unless_asked_for(small: SmallStore, clock: ManualClock) -> None:
+@pytest.mark.parametrize("reference", ["grants", "principals", "settings"])
+async def test_rights_are_not_revived_unless_asked_for(
+    small: SmallStore, clock: ManualClock, reference: str
+) -> None:
     """I18."""
     committer = small.committer()
-    committer.key = MAIN._replace(name="grants")
+    committer.key = MAIN._replace(name=reference)
 
     with pytest.raises(BadInput, match="revoked"):
         await restore(committer, ObjId(1), principal="op", request_id="", clock=clock, retention=RETENTION)
+
+
+async def test_what_was_recorded_is_not_made_unrecorded(small: SmallStore, clock: ManualClock) -> None:
+    committer = small.committer()
+    committer.key = MAIN._replace(name="audit")
+
+    with pytest.raises(BadInput, match="record"):
+        await restore(
+            committer,
+            ObjId(1),
+            principal="op",
+            request_id="",
+            clock=clock,
+            retention=RETENTION,
+            revive_rights=True,
+        )
 
 
 async def test_a_disaster_reset_goes_to_a_recent_head_under_a_new_generation(

@@ -12,7 +12,8 @@ Read in this order:
 - `events.py`      what is stored, and what readers and sinks are given
 - `journal.py`     the `audit` reference: appending, scanning, the marks at both ends
 - `told.py`        one commit as events; `backlog.py` the commits of one reference that were not told yet
-- `collect.py`     all references of a realm, exactly once; `retention.py` what is old goes
+- `collect.py`     all references of a realm, exactly once, with `shared_runs.py` and `catalog_names.py`;
+  `retention.py` what is old goes
 - `denials.py`     refusals, durable before they are answered; `write_limit.py` how many are written
 - `cursor.py`, `read.py`   one page of events, with filters and waiting
 - `sink.py`, `file_sink.py`, `webhook_sink.py`, `deliver.py`   events told to others, at least once, in order

@@ -11,7 +11,6 @@ before the store closes.
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 
 from cynosure.auth.audit.catalog_names import CatalogNames
 from cynosure.auth.audit.collect import EventCollector
@@ -25,8 +24,6 @@ from cynosure.auth.audit.sink import Sink
 from cynosure.auth.audit.webhook_sink import WebhookSink
 from cynosure.auth.ports import Authorizer
 from cynosure.auth.settings import AuditSettings
-from cynosure.common.errors import Misconfigured
-from cynosure.common.quantities import format_duration
 from cynosure.persistence.lifecycle import Persistence
 from cynosure.persistence.tasks import TaskLoop
 
@@ -80,18 +77,3 @@ def open_sinks(persistence: Persistence, settings: AuditSettings) -> list[Sink]:
     if settings.webhook.url is not None:
         sinks.append(WebhookSink(settings.webhook, persistence.clock, persistence.info.id))
     return sinks
-
-
-def check_audit(settings: AuditSettings, history_retention: timedelta) -> None:
-    """Refuse lifetimes by which changes were gone before they are told, or events before they are read."""
-    for name, longer in (
-        ("persistence.gc.history_retention", history_retention),
-        ("auth.audit.retention", settings.retention),
-    ):
-        if settings.collect_every >= longer:
-            raise Misconfigured(
-                "Two lifetimes contradict each other",
-                fix=f"Make auth.audit.collect_every shorter than {name}.",
-                **{"auth.audit.collect_every": format_duration(settings.collect_every)},
-                **{name: format_duration(longer)},
-            )

@@ -20,7 +20,10 @@ from cynosure.persistence.history.compare import compare
 from cynosure.persistence.history.retained import load_retained
 from cynosure.persistence.spi import ObjId
 
-GUARDING_REFERENCES = ("grants", "principals")
+GUARDING_REFERENCES = ("grants", "principals", "settings")
+"""Their past holds revoked rights, secrets and signing keys."""
+RECORDS = ("audit",)
+"""What happened cannot be made not to have happened."""
 _FEED_ENTRIES = 1_000
 """Entries listed one by one in the change feed; a longer restore is followed with a diff."""
 
@@ -36,6 +39,13 @@ async def restore(
     revive_rights: bool = False,
 ) -> Committed[int] | AlreadyCommitted:
     """Commit the state at `target` again. The result is the number of entries that changed."""
+    if committer.key.name in RECORDS:
+        raise BadInput(
+            "This reference is a record and is not restored",
+            field="reference",
+            fix="Leave it as it is; its past is in its log.",
+            reference=committer.key.name,
+        )
     if committer.key.name in GUARDING_REFERENCES and not revive_rights:
         raise BadInput(
             "Restoring this reference would revive revoked rights",
