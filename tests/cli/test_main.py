@@ -134,16 +134,20 @@ def test_certificates_are_made_shown_and_never_overwritten(cynosure: Cynosure) -
     assert "not overwritten" in again.err
 
 
-def test_what_help_needs_is_imported_and_nothing_more(tmp_path: Path) -> None:
+def test_help_and_a_call_to_a_server_import_what_they_need_and_nothing_more() -> None:
     program = (
-        "import sys, cynosure.cli.main\n"
-        "heavy = {'httpx', 'uvicorn', 'cryptography', 'prometheus_client', 'asyncpg', 'uvloop'}\n"
-        "print(sorted(heavy & set(sys.modules)))"
+        "import sys, cynosure.cli.main as main\n"
+        "heavy = {'httpx', 'uvicorn', 'cryptography', 'prometheus_client', 'asyncpg', 'uvloop', 'obstore',\n"
+        "         'pydantic', 'rich', 'cynosure.persistence.lifecycle', 'cynosure.api.router'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+        "main.app(['catalogs', 'list', '--data', 'nowhere', '--url', ''], standalone_mode=False)\n"
+        "import cynosure.cli.transport, cynosure.server.settings\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
     )
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.split("\n") == ["[]", "['httpx']", ""]
 
 
 def test_ctrl_c_is_exit_code_130(tmp_path: Path) -> None:
