@@ -40,7 +40,7 @@ from cynosure.catalog.roles.grant_privilege import grant_privilege
 from cynosure.catalog.roles.securables import Grant
 from cynosure.catalog.targets import TableTarget
 from cynosure.common.key_file import open_keyring
-from cynosure.common.keyring import KeyringSettings
+from cynosure.common.keyring_settings import KeyringSettings
 from cynosure.persistence.backends.sqlite.backend import SqliteBackend
 from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.index import encode_id_key, encode_key

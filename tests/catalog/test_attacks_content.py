@@ -15,6 +15,7 @@ from cynosure.catalog.errors import TableExists
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.drop_table import drop_table
 from cynosure.catalog.operations.load_table import load_table
 from cynosure.catalog.operations.register_table import register_table
 from cynosure.iceberg.errors import RequirementFailed
@@ -110,8 +111,9 @@ class OnlyRegisters:
 
 
 async def test_the_right_to_register_never_overwrites(lake: Lake) -> None:
-    """Where existence is hidden, a table that the caller may not know of is still not the caller's to replace."""
+    """Where existence is hidden, a table that the caller may not know of is still not theirs to replace."""
     forged = await make_with_log(lake.catalog, [])
+    await drop_table(lake.catalog, ROOT, MINE)
     before = (await load_table(lake.catalog, ROOT, T)).etag
     real = lake.catalog
     shared = replace(real.shared, authorizer=OnlyRegisters(), access=AuthSettings(hide_existence=True))

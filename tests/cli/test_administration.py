@@ -3,8 +3,11 @@
 import asyncio
 import json
 import secrets
+import shlex
 import shutil
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -106,6 +109,16 @@ def test_credentials_go_to_a_file_of_their_own(admin: Admin, name: str) -> None:
     assert stat.S_IMODE(Path("new.secret").stat().st_mode) == 0o600
     assert again.code == 1
     assert "exists already" in again.err
+
+
+def test_commands_to_be_pasted_into_a_shell_hold_names_as_words(admin: Admin, name: str) -> None:
+    """Names come from users, also those that another issuer's accounts choose."""
+    hostile = f"{name}; touch owned #"
+    ok(admin("principals", "create", hostile, "--credentials-file", "h.secret"))
+
+    explained = document(admin("explain", hostile, "create-catalog", "--json"))
+
+    assert [shlex.split(each)[-1] for each in explained["commands"]] == [hostile]
 
 
 def test_from_a_principal_to_a_grant_and_back(admin: Admin, warehouse: Path, name: str) -> None:
@@ -285,3 +298,30 @@ async def test_the_operator_socket_needs_no_token_and_the_port_does(server: Cata
         answer = await http.get("/api/management/v1/principals")
 
     assert answer.status_code == httpx.codes.UNAUTHORIZED
+
+
+HEAVY = (
+    "asyncpg cryptography obstore prometheus_client pydantic rich uvicorn uvloop "
+    "cynosure.api cynosure.catalog.directory cynosure.persistence.lifecycle"
+)
+
+
+def test_help_and_a_call_to_a_server_import_what_they_need_and_nothing_more(server: CatalogServer) -> None:
+    program = (
+        "import sys\n"
+        "def show(): print(sorted(name for name in sys.modules if name in sys.argv[2].split() or\n"
+        "                         name in ('httpx', 'cynosure.cli.catalogs', 'cynosure.cli.privileges')))\n"
+        "import cynosure.cli.main as main\n"
+        "show()\n"
+        "main.app(['catalogs', 'list', '--json', '--data', sys.argv[1]], standalone_mode=False)\n"
+        "show()\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(server.data), HEAVY], capture_output=True, text=True, check=True
+    )
+
+    for_help, *listed, for_a_call = done.stdout.splitlines()
+    assert isinstance(json.loads("".join(listed)), list)
+    assert for_help == "[]"
+    assert for_a_call == "['cynosure.cli.catalogs', 'httpx']"

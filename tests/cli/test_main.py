@@ -40,23 +40,6 @@ def test_every_group_of_the_list_is_there_and_explains_itself(cynosure: Cynosure
     assert "Usage: cynosure " + group in done.out
 
 
-def test_groups_are_not_imported_for_one_another(tmp_path: Path) -> None:
-    program = (
-        "import sys; sys.argv = ['cynosure', 'privileges', 'names', 'view']\n"
-        "from cynosure.cli.main import app\n"
-        "app(standalone_mode=False)\n"
-        "print(sorted(name for name in sys.modules if name.startswith('cynosure.cli.')))"
-    )
-
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-
-    assert "VIEW_DROP" in done.stdout
-    imported = done.stdout.splitlines()[-1]
-    assert "cynosure.cli.privileges" in imported
-    assert "cynosure.cli.catalogs" not in imported
-    assert "cynosure.cli.transport" not in imported
-
-
 @pytest.mark.parametrize("arguments", [("nope",), ("serve", "catalog", "--port", "many"), ("up", "--nope")])
 def test_wrong_usage_is_exit_code_2_without_a_traceback(
     cynosure: Cynosure, arguments: tuple[str, ...]
@@ -132,22 +115,6 @@ def test_certificates_are_made_shown_and_never_overwritten(cynosure: Cynosure) -
     assert server["names"] == ["catalog.example.org"]
     assert again.code == 1
     assert "not overwritten" in again.err
-
-
-def test_help_and_a_call_to_a_server_import_what_they_need_and_nothing_more() -> None:
-    program = (
-        "import sys, cynosure.cli.main as main\n"
-        "heavy = {'httpx', 'uvicorn', 'cryptography', 'prometheus_client', 'asyncpg', 'uvloop', 'obstore',\n"
-        "         'pydantic', 'rich', 'cynosure.persistence.lifecycle', 'cynosure.api.router'}\n"
-        "print(sorted(heavy & set(sys.modules)))\n"
-        "main.app(['catalogs', 'list', '--data', 'nowhere', '--url', ''], standalone_mode=False)\n"
-        "import cynosure.cli.transport, cynosure.server.settings\n"
-        "print(sorted(heavy & set(sys.modules)))\n"
-    )
-
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-
-    assert done.stdout.split("\n") == ["[]", "['httpx']", ""]
 
 
 def test_ctrl_c_is_exit_code_130(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from cynosure.cli.output import print_error, print_fields, show_progress
+from cynosure.cli.output import print_error, print_fields, print_table, show_progress
 from cynosure.common.errors import Conflict
 from cynosure.common.progress import Progress
 
@@ -42,3 +42,16 @@ def test_absent_fields_are_left_out(capsys) -> None:
     print_fields({"server": "running", "pid": None, "x": 0})
 
     assert capsys.readouterr().out == "server  running\nx       0\n"
+
+
+def test_what_users_chose_gives_the_terminal_no_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    """A property may hold anything; an administrator only wants to look at it."""
+    hostile = "\x1b]0;owned\x07\x9b2J\u202eevil\nroot  yes"
+
+    print_fields({"  comment": hostile})
+    print_table(("NAME", "VALUE"), [("é", hostile)])
+
+    out = capsys.readouterr().out
+    assert not set(out) & set("\x1b\x07\x9b\u202e")
+    assert len(out.splitlines()) == 3
+    assert "é" in out

@@ -1,24 +1,19 @@
+"""`cynosure tokens` as its users meet it, without a server."""
+
 import json
-import subprocess
-import sys
-from pathlib import Path
+
+from tests.cli.running import Cynosure
 
 
-def cynosure(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from cynosure.cli.main import run; run()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+def test_keys_are_rotated_and_shown_without_a_server(cynosure: Cynosure) -> None:
+    assert cynosure("store", "init").code == 0
 
+    rotated = cynosure("tokens", "rotate", "--json")
+    shown = cynosure("tokens", "keys")
+    failed = cynosure("tokens", "keys", "--realm", "nowhere")
 
-def test_keys_are_rotated_and_shown_without_a_server(tmp_path: Path) -> None:
-    data = str(tmp_path / "data")
-    assert cynosure("store", "init", "--data", data).returncode == 0
-
-    rotated = cynosure("tokens", "rotate", "--data", data, "--json")
-    shown = cynosure("tokens", "keys", "--data", data)
-    failed = cynosure("tokens", "keys", "--realm", "nowhere", "--data", data)
-
-    (key,) = json.loads(rotated.stdout)
-    assert shown.stdout.splitlines()[0].split("  ")[0] == "KEY"
-    assert shown.stdout.splitlines()[1].startswith(key["kid"])
-    assert failed.returncode == 1
-    assert "Realm does not exist" in failed.stderr
+    (key,) = json.loads(rotated.out)
+    assert shown.out.splitlines()[0].split("  ")[0] == "KEY"
+    assert shown.out.splitlines()[1].startswith(key["kid"])
+    assert failed.code == 1
+    assert "Realm does not exist" in failed.err

@@ -428,12 +428,10 @@ async def test_heads_that_are_read_ahead_share_one_round_trip(backend: HeldBacke
     backend.move(7, "grants")
 
     heads.read_ahead([key(), key("grants")])
-    main = asyncio.create_task(heads.load(key()))
-    grants = asyncio.create_task(heads.load(key("grants")))
     await asyncio.sleep(0)
     backend.release(0)
 
-    assert [(await main).head, (await grants).head] == [1, 7]
+    assert [(await heads.load(key())).head, (await heads.load(key("grants"))).head] == [1, 7]
     assert [set(keys) for keys, _ in backend.reads] == [{key(), key("grants")}]
 
 
@@ -483,3 +481,16 @@ async def test_another_request_does_not_get_what_was_read_ahead(backend: HeldBac
     backend.release(1)
 
     assert (await other).head == 2
+
+
+async def test_a_task_that_a_request_began_does_not_get_what_was_read_ahead(
+    backend: HeldBackend, heads: Heads
+) -> None:
+    """I12. Such a task may outlive the request and work for others, as a committer's does."""
+    backend.answers_at_once = True
+    heads.read_ahead([key()])
+    backend.move(2)  # acknowledged before the task begins
+
+    found = await asyncio.create_task(heads.find(key()))
+
+    assert found.head == 2

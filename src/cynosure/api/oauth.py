@@ -97,15 +97,19 @@ def oauth_routes(issuer: TokenIssuer, keys: KeyStore, denials: Denials) -> list[
 
     async def get_token(request: Request) -> Response:
         realm = realm_of(request.scope)
+        # Order: whatever else is wrong, nothing is recorded or remembered for a realm that somebody invented.
+        await keys.load(realm)
+        basic: str | None = None
         try:
-            issued = await _issue(issuer, request, realm)
+            basic = _find_basic(request)
+            issued = await _issue(issuer, request, realm, basic)
         except TokenRefused as error:
             await denials.record(
                 denial_of(
                     error, realm=realm, caller=None, request_id=request.request_id, operation="get-token"
                 )
             )
-            return _refusal(error, is_basic=_find_basic(request) is not None)
+            return _refusal(error, is_basic=basic is not None)
         enter_scope(RequestScope(request.request_id, realm, issued.principal))
         answer = TokenAnswer(issued.token.reveal(), issued.lifetime_s, issued.scope)
         return Response.json(answer, headers=_private())
@@ -149,9 +153,8 @@ def oauth_routes(issuer: TokenIssuer, keys: KeyStore, denials: Denials) -> list[
     ]
 
 
-async def _issue(issuer: TokenIssuer, request: Request, realm: RealmId) -> IssuedToken:
+async def _issue(issuer: TokenIssuer, request: Request, realm: RealmId, basic: str | None) -> IssuedToken:
     form = await _read_form(request)
-    basic = _find_basic(request)
     grant, scope = form.get("grant_type", ""), form.get("scope", "")
     if not grant:
         raise _invalid("The form has no grant_type", _GRANTS)
@@ -205,8 +208,10 @@ async def _read_small(receive: Receive) -> bytes:
 
 def _find_basic(request: Request) -> str | None:
     """What follows `Basic` in the Authorization header. A bearer token there is nothing that counts here."""
-    header = request.find_header(b"authorization")
-    scheme, _, encoded = (header or "").partition(" ")
+    found: list[bytes] = [value for name, value in request.scope["headers"] if name == b"authorization"]
+    if len(found) > 1:
+        raise _invalid("The client authenticates twice", "Send one Authorization header.")
+    scheme, _, encoded = (found[0] if found else b"").decode("latin-1").partition(" ")
     return encoded.strip() if scheme.lower() == "basic" else None
 
 

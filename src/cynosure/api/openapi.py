@@ -5,6 +5,7 @@ they cannot disagree.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Final
@@ -75,13 +76,17 @@ def describe_routes(
 
 
 def openapi_route(
-    routes: Iterable[Route], *, title: str, version: str, schemes: Mapping[str, Any] = TOKENS
+    routes: Sequence[Route], *, title: str, version: str, schemes: Mapping[str, Any] = TOKENS
 ) -> Route:
-    """`GET /openapi.json` for these routes and itself. Encoded once."""
-    encoded = b""
+    """`GET /openapi.json` for these routes and itself. Worked out when it is asked for, once."""
+
+    @cache
+    def encode() -> bytes:
+        described = describe_routes([*routes, route], title=title, version=version, schemes=schemes)
+        return msgspec.json.encode(described)
 
     async def serve_openapi(request: Request) -> Response:
-        return Response(200, encoded)
+        return Response(200, encode())
 
     route = Route(
         "GET",
@@ -93,8 +98,6 @@ def openapi_route(
         tags=("service",),
         responses={200: dict[str, Any]},
     )
-    described = describe_routes([*routes, route], title=title, version=version, schemes=schemes)
-    encoded = msgspec.json.encode(described)
     return route
 
 

@@ -17,7 +17,7 @@ RESERVED_PROPERTIES: Final = ("polaris.", "cynosure.")
 
 CLIENT_ID_BYTES: Final = 8
 CLIENT_SECRET_BYTES: Final = 16
-_MAX_CLIENT_CHARS: Final = 128
+MAX_CLIENT_CHARS: Final = 128
 _MIN_SECRET_CHARS: Final = 6
 _MAX_SECRET_CHARS: Final = 256
 
@@ -72,11 +72,11 @@ def check_properties(properties: Mapping[str, str], *, field: str = "properties"
 
 def check_client_id(client_id: str) -> str:
     """Refuse what OAuth clients could not send as a client id; a colon ends it in HTTP Basic."""
-    if not 1 <= len(client_id) <= _MAX_CLIENT_CHARS or not _is_visible(client_id) or ":" in client_id:
+    if not 1 <= len(client_id) <= MAX_CLIENT_CHARS or not _is_visible(client_id) or ":" in client_id:
         raise BadInput(
             "Not a client id",
             field="clientId",
-            fix=f"Use 1 to {_MAX_CLIENT_CHARS} visible ASCII characters without ':'.",
+            fix=f"Use 1 to {MAX_CLIENT_CHARS} visible ASCII characters without ':'.",
         )
     return client_id
 

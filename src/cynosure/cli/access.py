@@ -4,6 +4,7 @@ A maintainer must not break: the answer is the server's, made by the code that e
 shown, with the commands that would change it.
 """
 
+import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -205,7 +206,7 @@ async def _find_commands(
     narrowest = {each.missing: each for each in reversed(found.remedies)}
     if any(each.on_kind == "realm" for each in narrowest.values()):
         # Rights on the realm cannot be granted one by one.
-        return [f"cynosure principal-roles grant service_admin --principal {found.principal}"]
+        return [_command("principal-roles", "grant", "service_admin", "--principal", found.principal)]
     wanted = [each for each in narrowest.values() if each.on_kind in ("catalog", "namespace", *_LEAVES)]
     if not wanted or catalog is None:
         return []
@@ -213,31 +214,34 @@ async def _find_commands(
     if not roles:
         role = f"{found.principal}-role"
         commands = [
-            f"cynosure principal-roles create {role}",
-            f"cynosure principal-roles grant {role} --principal {found.principal}",
+            _command("principal-roles", "create", role),
+            _command("principal-roles", "grant", role, "--principal", found.principal),
         ]
         roles = [role]
     else:
         commands = []
     catalog_role = await _find_catalog_role(server, roles, catalog)
     if catalog_role is None:
-        catalog_role = f"{roles[0]}-rights"
+        catalog_role, of_catalog = f"{roles[0]}-rights", ("--catalog", catalog)
         commands += [
-            f"cynosure catalog-roles create {catalog_role} --catalog {catalog}",
-            f"cynosure catalog-roles grant {catalog_role} --catalog {catalog} --principal-role {roles[0]}",
+            _command("catalog-roles", "create", catalog_role, *of_catalog),
+            _command("catalog-roles", "grant", catalog_role, *of_catalog, "--principal-role", roles[0]),
         ]
     for each in wanted:
-        where = ""
+        where: tuple[str, ...] = ()
         if each.on_kind == "namespace":
-            where = f" --namespace {each.on}"
+            where = ("--namespace", each.on)
         elif each.on_kind in _LEAVES:
             namespace, _, name = each.on.rpartition(separator)
-            where = f" --namespace {namespace} --{each.on_kind} {name}"
-        commands.append(
-            f"cynosure privileges {each.on_kind} grant {each.privileges[0]}"
-            f" --catalog {catalog} --catalog-role {catalog_role}{where}"
-        )
+            where = ("--namespace", namespace, f"--{each.on_kind}", name)
+        to = ("--catalog", catalog, "--catalog-role", catalog_role)
+        commands.append(_command("privileges", each.on_kind, "grant", each.privileges[0], *to, *where))
     return commands
+
+
+def _command(*words: str) -> str:
+    """A command to be pasted into a shell: names are words in it, whatever they hold."""
+    return shlex.join(("cynosure", *words))
 
 
 async def _find_catalog_role(server: "Server", roles: list[str], catalog: str) -> str | None:

@@ -5,7 +5,7 @@ imports none.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -20,15 +20,20 @@ _MODULES: Final[dict[str, str]] = {}
 class LazyGroup(TyperGroup):
     """A group whose groups are empty until one of them is called."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._imported: set[str] = set()
+
     def resolve_command(
         self, ctx: "Context", args: list[str]
     ) -> "tuple[str | None, Command | None, list[str]]":
         """The command that the first of these words names."""
         name = args[0] if args else ""
-        if (module := _MODULES.get(name)) is not None:
-            group = get_group(import_module(module).app)
+        if name in _MODULES and name not in self._imported:
+            group = get_group(import_module(_MODULES[name]).app)
             group.name = name
             self.commands[name] = group
+            self._imported.add(name)
         return super().resolve_command(ctx, args)
 
 

@@ -6,15 +6,20 @@ A maintainer must not break: no traceback reaches a user who did not ask for it 
 """
 
 import sys
-from typing import Annotated, Final
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from typer.main import get_command
 
 from cynosure import __version__
 from cynosure.cli import access, operator, serve
 from cynosure.cli.lazy import LazyGroup, add_lazily
 from cynosure.cli.output import print_error, tell
 from cynosure.common.errors import CynosureError
+
+if TYPE_CHECKING:
+    from typer._click import Command
 
 _RUN: Final = "Run"
 _DATA: Final = "Data"
@@ -87,11 +92,16 @@ app.command("whoami", rich_help_panel=_ACCESS)(access.whoami)
 app.command("status", rich_help_panel=_OPERATE)(operator.status)
 
 
+@cache
+def _make_command() -> "Command":
+    return get_command(app)
+
+
 def run() -> None:
     """Entry point of the `cynosure` command."""
     is_debug = "--debug" in sys.argv[1:]
     try:
-        app()
+        _make_command()()
     except CynosureError as error:
         if is_debug:
             raise

@@ -1,6 +1,7 @@
 """What the command line prints: results on standard output, everything else on standard error.
 
-A maintainer must not break: with `--json` standard output is one JSON document and nothing else.
+A maintainer must not break: with `--json` standard output is one JSON document and nothing else. Else no
+text that users of a catalog chose reaches the terminal unescaped: it may hold commands to it.
 """
 
 import sys
@@ -24,12 +25,13 @@ def print_fields(fields: Mapping[str, Any]) -> None:
     shown = {name: value for name, value in fields.items() if value is not None and value != ""}
     width = max((len(name) for name in shown), default=0)
     for name, value in shown.items():
-        print(f"{name:<{width}}  {value}")
+        print(f"{_harmless(name):<{width}}  {_harmless(str(value))}")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Columns under their headings, aligned; readable by people and by `awk`."""
-    lines = [tuple(columns), *(tuple("-" if cell is None else str(cell) for cell in row) for row in rows)]
+    cells_of = (tuple("-" if cell is None else _harmless(str(cell)) for cell in row) for row in rows)
+    lines = [tuple(columns), *cells_of]
     widths = [max(len(line[at]) for line in lines) for at in range(len(columns))]
     for line in lines:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
@@ -89,6 +91,13 @@ def _print_progress(progress: Progress) -> None:
     if progress.done is not None:
         numbers = f" {progress.done}" if progress.total is None else f" {progress.done}/{progress.total}"
     tell(f"{progress.message}{numbers}")
+
+
+def _harmless(text: str) -> str:
+    """Text that a terminal only shows: what does not print is written as Python would."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def _one_line(value: Any) -> str:

@@ -22,7 +22,7 @@ from cynosure.client.retry import (
     classify_status,
     parse_retry_after_s,
 )
-from cynosure.client.tls import ClientTls, make_context
+from cynosure.client.tls import NO_TLS, ClientTls, make_context
 from cynosure.common.clock import Clock
 from cynosure.common.errors import CynosureError, OutcomeUnknown, Unavailable
 from cynosure.common.retry import Backoff
@@ -79,12 +79,13 @@ class HttpClient:
         self._clock = clock
         self._rng = rng
         self._connect_timeout_s = connect_timeout_s
+        is_tls = tls is not None or base_url.startswith("https:")
         # Our own processes on known addresses: a proxy from the environment must not come between.
         self._http = httpx.AsyncClient(
             base_url=base_url,
             transport=transport
             or httpx.AsyncHTTPTransport(
-                verify=make_context(tls) if tls else True,
+                verify=make_context(tls or ClientTls()) if is_tls else NO_TLS,
                 uds=unix_socket,
                 trust_env=False,
                 limits=httpx.Limits(max_keepalive_connections=32, keepalive_expiry=_IDLE_S),

@@ -5,6 +5,7 @@ A maintainer must not break: the server's certificate and host name are always v
 
 import ssl
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -20,6 +21,11 @@ class ClientTls(Struct, frozen=True):
     """Certificate to show to a server that asks for one."""
     key: Path | None = None
     """Key of `certificate`; in the same file when absent."""
+
+
+NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For clients that speak plain HTTP: trusts nobody. Theirs would read all of the system's authorities, which
+takes longer than everything else that a short call does."""
 
 
 def make_context(tls: ClientTls) -> ssl.SSLContext:

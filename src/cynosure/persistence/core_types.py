@@ -1,6 +1,5 @@
 """The object types of this room, and how installed packages add theirs."""
 
-from importlib.metadata import entry_points
 from typing import Any
 
 from cynosure.common.errors import Misconfigured
@@ -9,6 +8,7 @@ from cynosure.persistence.gc.doomed import DOOMED
 from cynosure.persistence.gc.pins import PIN
 from cynosure.persistence.ids import NODE_LEASE
 from cynosure.persistence.index_nodes import INDEX_NODE
+from cynosure.persistence.installed import list_offers
 from cynosure.persistence.objects import ObjectType, TypeRegistry
 from cynosure.persistence.scopes import REALM_ENTRY
 from cynosure.persistence.store_info import STORE_INFO
@@ -32,7 +32,7 @@ TYPES_GROUP = "cynosure.object_types"
 def load_types() -> TypeRegistry:
     """Every object type that an installed package offers."""
     types: list[ObjectType[Any]] = []
-    for entry in {entry.value: entry for entry in entry_points(group=TYPES_GROUP)}.values():
+    for entry in {entry.value: entry for entry in list_offers(TYPES_GROUP)}.values():
         try:
             types += entry.load()
         except (ImportError, AttributeError) as error:

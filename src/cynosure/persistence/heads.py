@@ -5,8 +5,8 @@ a reader may share a database read only if that read *starts after the reader ar
 is already under way could miss a commit acknowledged in between. So while reads are under way, newcomers
 gather for the next one, and its cost is divided among them.
 
-Who knows early which heads a request will want asks for all of them at once (`read_ahead`), so that they share
-one read instead of following each other.
+Who knows early which heads a request will want asks for all of them at once (`read_ahead`), so that they
+share one read instead of following each other.
 
 Must not break: with the default `max_staleness_s=0`, a read never returns a head older than one that
 was acknowledged, by any server, before the read began (docs/invariants.md).
@@ -15,7 +15,7 @@ was acknowledged, by any server, before the read began (docs/invariants.md).
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -42,14 +42,24 @@ _Asked = dict[RefKey, "asyncio.Future[Reference | None]"]
 class _Begun(Struct):
     """A head that was read, or is being read, before it is asked for."""
 
-    answer: "Reference | None | asyncio.Future[Reference | None]"
+    answer: "Reference | asyncio.Future[Reference | None] | None"
     uses: int
     """How many questions it answers yet."""
 
 
-_ahead: ContextVar[dict[RefKey, _Begun] | None] = ContextVar("heads_read_ahead", default=None)
-"""What this request has begun to read. It answers as many questions as were expected; whoever asks again, to
-learn what changed, asks the database."""
+class _Ahead(Struct):
+    """What a request has begun to read.
+
+    It answers as many questions as were expected; whoever asks again, to learn what changed, asks the
+    database.
+    """
+
+    task: "asyncio.Task[Any] | None"
+    """Of the request. Tasks that it begins inherit its context, and may outlive it and work for others."""
+    begun: dict[RefKey, _Begun]
+
+
+_ahead: ContextVar[_Ahead | None] = ContextVar("heads_read_ahead", default=None)
 
 
 class Heads:
@@ -71,10 +81,15 @@ class Heads:
         `is_fresh` asks the database also where staleness is allowed or a read was begun ahead: for those who
         know of a newer head, and would be given the older one for as long as it is remembered.
         """
-        if not is_fresh and (ahead := _ahead.get()) is not None and (begun := ahead.get(key)) is not None:
+        if (
+            not is_fresh
+            and (ahead := _ahead.get()) is not None
+            and (begun := ahead.begun.get(key)) is not None
+            and ahead.task is asyncio.current_task()
+        ):
             begun.uses -= 1
             if not begun.uses:
-                del ahead[key]
+                del ahead.begun[key]
             answer = begun.answer
             return await asyncio.shield(answer) if isinstance(answer, asyncio.Future) else answer
         if self._max_staleness_s and not is_fresh:
@@ -97,11 +112,12 @@ class Heads:
         uses: dict[RefKey, int] = {}
         for key in keys:
             uses[key] = uses.get(key, 0) + 1
-        answers: Sequence[Reference | None | asyncio.Future[Reference | None]] | None
+        answers: Sequence[Reference | asyncio.Future[Reference | None] | None] | None
         answers = self._find_now(tuple(uses))
         if answers is None:
             answers = [self._gather(key) for key in uses]
-        _ahead.set({key: _Begun(answer, uses[key]) for key, answer in zip(uses, answers, strict=True)})
+        begun = {key: _Begun(answer, uses[key]) for key, answer in zip(uses, answers, strict=True)}
+        _ahead.set(_Ahead(asyncio.current_task(), begun))
 
     def _gather(self, key: RefKey) -> "asyncio.Future[Reference | None]":
         future = self._gathering.get(key)

@@ -5,11 +5,12 @@ A maintainer must not break: the URL may hold a password, so no message shows mo
 
 import re
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from types import MappingProxyType
 from typing import cast
 
 from cynosure.common.errors import Misconfigured
+from cynosure.persistence.installed import list_offers
 from cynosure.persistence.spi import Backend, BackendFactory
 
 BACKENDS_GROUP = "cynosure.backends"
@@ -31,8 +32,7 @@ def open_backend(url: str, options: Mapping[str, str] = NO_OPTIONS) -> Backend:
 
 
 def _load_factory(scheme: str) -> BackendFactory:
-    # A development install can list the same entry twice; two different values are two packages.
-    entries = {entry.value: entry for entry in entry_points(group=BACKENDS_GROUP, name=scheme)}
+    entries = [entry for entry in list_offers(BACKENDS_GROUP) if entry.name == scheme]
     if not entries:
         raise Misconfigured(
             "No installed package offers this kind of database",
@@ -44,9 +44,9 @@ def _load_factory(scheme: str) -> BackendFactory:
             "Several installed packages offer this kind of database",
             fix="Uninstall all but one of them.",
             scheme=scheme,
-            packages=sorted(_package(entry) for entry in entries.values()),
+            packages=sorted(_package(entry) for entry in entries),
         )
-    (entry,) = entries.values()
+    (entry,) = entries
     try:
         factory = entry.load()
     except (ImportError, AttributeError) as error:
@@ -61,7 +61,7 @@ def _load_factory(scheme: str) -> BackendFactory:
 
 
 def _offered() -> str:
-    return ", ".join(sorted({f"{entry.name}:" for entry in entry_points(group=BACKENDS_GROUP)})) or "(none)"
+    return ", ".join(sorted({f"{entry.name}:" for entry in list_offers(BACKENDS_GROUP)})) or "(none)"
 
 
 def _package(entry: EntryPoint) -> str:

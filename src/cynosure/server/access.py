@@ -52,15 +52,13 @@ class Access:
         )
 
     async def check_keyring(self) -> None:
-        """Refuse a store whose secrets are protected by another keyring than this process has.
+        """Refuse a store whose signing keys are protected by another keyring than this process has.
 
-        Logins would fail as if all secrets were wrong. Signing keys are made here where there are none, so that
-        there is always something to tell it by.
+        Else nobody could log in, and nobody would know why. That of secrets is looked at by `bootstrap`.
         """
-        keys, persistence = self.tokens.keys, self.identities.persistence
+        persistence = self.identities.persistence
         for realm in await list_realms(persistence.committer(REALMS)):
-            await keys.require_keyring(realm)
-            await keys.load_signer(realm)
+            await self.tokens.keys.require_keyring(realm)
 
 
 def make_identities(settings: Settings, persistence: Persistence, keyring: OpenKeyring) -> Identities:

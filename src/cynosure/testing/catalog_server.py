@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 import httpx
 
+from cynosure.client.tls import NO_TLS
 from cynosure.testing.admin import Admin
 from cynosure.testing.harness.probes import http_ready
 from cynosure.testing.harness.processes import ManagedProcess, Processes
@@ -142,7 +143,9 @@ class CatalogServer:
 
 def make_client(login: Login | None, **options: Any) -> httpx.AsyncClient:
     """A client that takes nothing from this machine's configuration."""
-    return httpx.AsyncClient(**{"timeout": 30, "trust_env": False, "auth": login, **options})
+    return httpx.AsyncClient(
+        **{"timeout": 30, "trust_env": False, "verify": NO_TLS, "auth": login, **options}
+    )
 
 
 def bootstrap_environment(credential: Credential, realm: str = "default") -> dict[str, str]:

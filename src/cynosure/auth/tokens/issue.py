@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from cynosure.auth.caller import Identity
+from cynosure.auth.names import MAX_CLIENT_CHARS
 from cynosure.auth.principals import find_client
 from cynosure.auth.secret_hash import SecretHasher
 from cynosure.auth.settings import TokenSettings
@@ -68,7 +69,8 @@ class TokenIssuer:
     ) -> IssuedToken:
         """For a client that proves to be one. `peer` is the address that asks."""
         wanted = parse_scope(scope)
-        who = (realm, client_id, peer)
+        # Cut: no client id is longer, and this is remembered whoever sends it.
+        who = (realm, client_id[:MAX_CLIENT_CHARS], peer)
         if (wait_s := self.failures.wait_s(who)) > 0:
             raise TokenRefused(
                 "slow_down",

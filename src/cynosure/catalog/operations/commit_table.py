@@ -33,6 +33,8 @@ from cynosure.catalog.resolve import (
     require_table_ref,
 )
 from cynosure.catalog.retention import apply_retention
+from cynosure.common.errors import BadInput
+from cynosure.iceberg.errors import RequirementFailed
 from cynosure.iceberg.metadata import TableMetadata
 from cynosure.iceberg.requirements import AssertCreate, TableRequirement, check_requirements
 from cynosure.iceberg.updates import TableUpdate, apply_updates
@@ -143,10 +145,9 @@ async def _prepare_creation(
     catalog: OpenCatalog, export: Export, view: View, change: TableChange
 ) -> Prepared[Changed]:
     await require_namespace(view, change.table.namespace)
-    ref = await find_table_ref(view, change.table)
-    if ref is not None:
-        base = await _load_base(catalog, view, change.table, ref)
-        check_requirements(base.metadata, change.requirements)
+    if await find_table_ref(view, change.table) is not None:
+        # No other requirement is looked at: its refusal would quote a table that the caller may not read.
+        raise RequirementFailed("table already exists")
     await require_free_name(view, change.table, for_view=False)
     check_requirements(None, change.requirements)
     metadata = _apply(catalog, None, change)
@@ -169,7 +170,19 @@ def _apply(catalog: OpenCatalog, base: TableMetadata | None, change: TableChange
 
 def remove_outdated(catalog: OpenCatalog, changed: Changed) -> None:
     """Delete metadata files that fell out of the log, where the table asks for it."""
-    wanted = changed.table.metadata.properties.get(DELETE_AFTER_COMMIT, "false").lower() == "true"
-    if wanted and changed.outdated_files:
-        locations = [Location.parse(text) for text in changed.outdated_files]
-        catalog.shared.background.start("metadata_file.remove", remove(catalog, locations))
+    metadata = changed.table.metadata
+    if metadata.properties.get(DELETE_AFTER_COMMIT, "false").lower() != "true":
+        return
+    own = Location.parse(metadata.location)
+    outdated = [each for text in changed.outdated_files if (each := _find_within(text, own)) is not None]
+    if outdated:
+        catalog.shared.background.start("metadata_file.remove", remove(catalog, outdated))
+
+
+def _find_within(text: str, own: Location) -> Location | None:
+    """A place below the table's own location. A log that came with a registered file may name any other."""
+    try:
+        location = Location.parse(text)
+    except BadInput:
+        return None
+    return location if location.is_within(own) else None

@@ -7,6 +7,7 @@ import asyncio
 
 import httpx
 
+from cynosure.client.tls import NO_TLS
 from cynosure.testing.harness.processes import ManagedProcess, Probe
 
 
@@ -30,7 +31,7 @@ def http_ready(url: str, *, status: int = 200) -> Probe:
 
     async def probe(process: ManagedProcess) -> bool:
         try:
-            async with httpx.AsyncClient(timeout=5, trust_env=False) as client:
+            async with httpx.AsyncClient(timeout=5, trust_env=False, verify=NO_TLS) as client:
                 return (await client.get(url)).status_code == status
         except httpx.TransportError:
             return False
