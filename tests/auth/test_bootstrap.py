@@ -141,7 +141,7 @@ async def test_every_realm_without_given_credentials_has_a_file_of_its_own(
         ("a,b,topsecret;;c,d,topsecret", "three parts"),
         ("not/a/realm,root,topsecret", "realm name"),
         (",root,topsecret", "realm name"),
-        ("default,ro:ot,topsecret", "client id"),
+        ("default,a:b,topsecret", "client id"),
         ("default,,topsecret", "client id"),
         ("default,root,top", "client secret"),
         ("default,root,topsecret x", "client secret"),

@@ -17,5 +17,5 @@ class Gate(Protocol):
         ...
 
     async def refused(self, scope: Scope, caller: Caller | None, error: Exception) -> None:
-        """Told of every request that was refused for who asked or for what they may do, before it is answered."""
+        """Told of every request that was refused for who asked or what they may do, before it is answered."""
         ...

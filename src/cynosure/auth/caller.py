@@ -1,7 +1,7 @@
 """Who asks: the principal, its realm, and the request it asks in. Every operation takes one.
 
-Must not break: a caller without an identity and not of the machine itself has no rights at all, so whatever is
-left out when one is made can only take rights away.
+Must not break: a caller without an identity and not of the machine itself has no rights at all, so whatever
+is left out when one is made can only take rights away.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 class Identity(Struct, frozen=True):
-    """Who a credential stands for. What its principal may do is looked up when it is needed (`standing.py`)."""
+    """Who a credential stands for. What its principal may do is looked up when needed (`standing.py`)."""
 
     principal_id: ObjId
     credential: int = 0

@@ -1,7 +1,7 @@
 """A decision made binding: what is not allowed raises.
 
-Must not break: this is the only place that turns a decision into a refusal, so that a denial reads the same and is
-recorded the same wherever it happens.
+Must not break: this is the only place that turns a decision into a refusal, so that a denial reads the same
+and is recorded the same wherever it happens.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,9 @@ from cynosure.persistence.spi import ObjId, RefKey
 class AccessDenied(Forbidden):
     """The caller lacks a privilege. Carries the decision for the audit."""
 
-    def __init__(self, caller: Caller, operation: Operation, targets: tuple[Target, ...], decision: Decision):
+    def __init__(
+        self, caller: Caller, operation: Operation, targets: tuple[Target, ...], decision: Decision
+    ) -> None:
         missing = decision.missing
         super().__init__(
             "Principal is not authorized for this operation",

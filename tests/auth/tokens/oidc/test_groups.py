@@ -19,7 +19,7 @@ def roles(claims, **settings):
         ({"roles": {"lake-admin": "boss"}, "role_prefix": "lake-"}, ("boss", "reader")),
         ({"role_pattern": "lake-(.*)"}, ("admin", "reader")),
         ({"role_pattern": "lake-(r)(.*)", "role_replacement": r"\2_\1"}, ("eader_r",)),
-        ({"role_pattern": "(ake)"}, ()),
+        ({"role_pattern": "(lak)"}, ()),
         ({"role_prefix": "staff"}, ()),
     ],
 )
