@@ -127,6 +127,34 @@ def test_a_service_that_acts_for_a_principal_cannot_change_its_credentials(opera
     assert not ruling.is_allowed
 
 
+LASTING = [
+    ops.CREATE_PRINCIPAL,
+    ops.TRUST_SERVICE,
+    ops.ASSIGN_PRINCIPAL_ROLE,
+    ops.ASSIGN_CATALOG_ROLE,
+    *(each for each in OPERATIONS.values() if each.name.startswith("grant-on-")),
+]
+
+
+@pytest.mark.parametrize("operation", LASTING, ids=lambda each: each.name)
+def test_a_service_that_acts_for_an_administrator_cannot_give_rights_to_itself(operation: Operation):
+    """It would keep them when the administrator's token, or the trust in it, is gone."""
+    targets = tuple(PrincipalTarget("any") for _ in operation.kinds)
+
+    ruling = find_ruling(standing(ROOT, actor=service()), operation, targets, AuthSettings())
+
+    assert ruling is not None
+    assert not ruling.is_allowed
+
+
+def test_a_service_may_take_rights_away_for_an_administrator():
+    targets = (PrincipalTarget("any"), PrincipalTarget("any"))
+
+    ruling = find_ruling(standing(ROOT, actor=service()), ops.REVOKE_PRINCIPAL_ROLE, targets, AuthSettings())
+
+    assert ruling is None
+
+
 def test_a_service_that_must_rotate_its_own_credentials_cannot_act_for_anyone():
     acted = standing("ann", actor=service(must_rotate=True))
 

@@ -27,6 +27,13 @@ class Ruling(Struct, frozen=True):
 
 
 _CREDENTIALS: Final = frozenset({ops.ROTATE_CREDENTIALS.name, ops.RESET_CREDENTIALS.name})
+_LASTING: Final = (
+    _CREDENTIALS
+    | {ops.CREATE_PRINCIPAL.name, ops.TRUST_SERVICE.name}
+    | {ops.ASSIGN_PRINCIPAL_ROLE.name, ops.ASSIGN_CATALOG_ROLE.name}
+    | {name for name in ops.OPERATIONS if name.startswith("grant-on-")}
+)
+"""What gives a secret or rights, which outlive the token they were asked for with."""
 _RULED: Final = _CREDENTIALS | {ops.EXPLAIN_ACCESS.name}
 
 OPERATOR: Final = Ruling(True, "The operator of this machine may do everything.")
@@ -40,7 +47,7 @@ _ACTOR_ROTATES_FIRST: Final = Ruling(
     False, "Rotate the acting service's credentials first: until then they allow no more."
 )
 _NOT_FOR_OTHERS: Final = Ruling(
-    False, "Let the principal itself do this: a service that acts for it cannot change credentials."
+    False, "Let the principal itself do this: a service that acts for it gives no rights or credentials."
 )
 _ONLY_ROOT: Final = Ruling(False, "Ask root: only the principal root may reset credentials.")
 _RESET_IS_OFF: Final = Ruling(False, "Rotate instead: resetting is switched off (auth.credential_reset).")
@@ -61,12 +68,12 @@ def find_ruling(
 ) -> Ruling | None:
     """What the rules say; `None` when privileges decide."""
     name = operation.name
+    if standing.actor is not None and name in _LASTING:
+        # Who acts for a user must not come to hold what is good without the user.
+        return _NOT_FOR_OTHERS
     if name not in _RULED:
         return find_lock(standing, settings)
     is_own = all(target.name == standing.principal.name for target in targets)
-    if name in _CREDENTIALS and standing.actor is not None:
-        # A secret outlives the token it was asked for with: who acts for a user must not come to hold one.
-        return _NOT_FOR_OTHERS
     if name == ops.ROTATE_CREDENTIALS.name and is_own:
         return _OWN_CREDENTIALS
     lock = find_lock(standing, settings)

@@ -6,14 +6,14 @@ Must not break: somebody can always manage a catalog, so `catalog_admin` keeps t
 from cynosure.auth.caller import Caller
 from cynosure.auth.entities import CATALOG_ADMIN
 from cynosure.auth.errors import BuiltIn
-from cynosure.auth.rbac.grants import GRANTS, change_grant, securable_key
 from cynosure.auth.rbac.operations import OPERATIONS
 from cynosure.auth.rbac.privileges import Privilege
 from cynosure.auth.targets import CatalogRoleTarget
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.roles.changing import commit_role, role_change
+from cynosure.catalog.roles.changing import commit_role
+from cynosure.catalog.roles.granting import prepare_grant
 from cynosure.catalog.roles.lookup import FoundRole
-from cynosure.catalog.roles.securables import Grant, check_grantable, load_securable_id, target_of
+from cynosure.catalog.roles.securables import Grant, check_grantable, target_of
 from cynosure.persistence.commit import Base, Prepared, View
 
 
@@ -31,20 +31,7 @@ async def revoke_privilege(catalog: OpenCatalog, caller: Caller, role: str, gran
                 fix=f"Leave it to {CATALOG_ADMIN}, and take that role from who should not have it.",
                 name=role,
             )
-        securable = await load_securable_id(main.state, target)
-        role_id = found.entity.id
-        changes = await change_grant(view, role_id, securable, remove=grant.privilege.bit)
-        told = role_change(
-            "catalog-role-revoked",
-            found,
-            GRANTS,
-            securable_key(securable, role_id),
-            privilege=grant.privilege.name,
-            on_kind=grant.kind,
-            on=grant.on or catalog.entity.name,
-        )
-        guards = {} if grant.kind == "catalog" else {main.ref.key: main.ref.head}
-        return Prepared(None, changes, feed=[told] if changes else [], guards=guards)
+        return await prepare_grant(catalog, view, found, main, target, grant, is_held=False)
 
     targets = (target, CatalogRoleTarget(catalog.entity.id, role))
     await commit_role(catalog, caller, OPERATIONS[f"revoke-on-{grant.kind}"], role, prepare, targets=targets)
