@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.cli.running import Cynosure
 
 
@@ -17,3 +19,16 @@ def test_keys_are_rotated_and_shown_without_a_server(cynosure: Cynosure) -> None
     assert shown.out.splitlines()[1].startswith(key["kid"])
     assert failed.code == 1
     assert "Realm does not exist" in failed.err
+
+
+def test_another_keyring_than_that_of_the_store_is_refused_at_once(
+    cynosure: Cynosure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cynosure("catalogs", "create", "lake").code == 0
+
+    monkeypatch.setenv("CYNOSURE_KEYRING__FILE", "other.json")
+    refused = cynosure("catalogs", "list")
+
+    assert refused.code == 1
+    assert "protected by another master key" in refused.err
+    assert "keyring.file" in refused.err.rpartition("\nFix: ")[2]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from cynosure.auth.closing import is_closed
-from cynosure.auth.entities import PRINCIPAL, PRINCIPAL_ROLE, PrincipalEntity, PrincipalRoleEntity
+from cynosure.auth.entities import PRINCIPAL, PRINCIPAL_ROLE, ROOT, PrincipalEntity, PrincipalRoleEntity
 from cynosure.auth.errors import NoSuchPrincipal, NoSuchPrincipalRole, NoSuchRealm
 from cynosure.common.errors import NotFound
 from cynosure.persistence.commit import Base, View, find_object
@@ -153,7 +153,11 @@ async def load_assigned(view: View, prefix: bytes) -> list[ObjId]:
 async def find_client(persistence: Persistence, realm: RealmId, client_id: str) -> PrincipalEntity | None:
     """The principal with this client id, or `None`; `NoSuchRealm` when there is no such realm."""
     state = (await read_principals(persistence, realm)).state
-    return await find_client_in(state, client_key(client_id)) if client_id else None
+    is_open = not await is_closed(state)
+    name = await state.find("clients", client_key(client_id)) if client_id else None
+    # Something is loaded in any case: the time it takes must not tell strangers which clients exist.
+    found = await find_object(state, "names", name or principal_key(ROOT), PRINCIPAL)
+    return found if is_open and name is not None else None
 
 
 async def find_subject(persistence: Persistence, realm: RealmId, subject: str) -> PrincipalEntity | None:

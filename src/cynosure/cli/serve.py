@@ -6,6 +6,7 @@ from typing import Any
 
 import typer
 
+from cynosure.cli import light as _  # noqa: F401 - before httpx
 from cynosure.cli import options
 from cynosure.cli.output import tell
 

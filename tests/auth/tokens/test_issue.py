@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from cynosure.auth.bootstrap import bootstrap_realm
 from cynosure.auth.caller import operator_caller
 from cynosure.auth.credentials import Credentials
 from cynosure.auth.errors import NoSuchRealm
@@ -15,6 +16,7 @@ from cynosure.auth.tokens.errors import TokenRefused
 from cynosure.auth.tokens.failures import BURST, REFILL_S
 from cynosure.common.errors import NotAuthenticated
 from cynosure.common.secrets import Secret
+from cynosure.persistence.commit import State
 from cynosure.persistence.references import DEFAULT_REALM
 from cynosure.persistence.spi import RealmId
 from tests.auth.tokens.forge import claims_of, header_of
@@ -118,6 +120,32 @@ async def test_an_unknown_client_and_a_wrong_secret_get_the_same_answer_for_the_
     assert set(map(repr, answers)) == {repr(answers[0])}
     assert answers[0][1] == "unauthorized_client"
     assert set(work) == {work[0]}
+
+
+async def test_an_unknown_client_is_looked_up_for_as_long_as_a_known_one(world, ann, monkeypatch):
+    await bootstrap_realm(world.identities, DEFAULT_REALM)
+    asked: list[str] = []
+    find, load_many = State.find, State.load_many
+
+    async def count_find(state, index, key):
+        asked.append(index)
+        return await find(state, index, key)
+
+    async def count_load(state, object_type, ids):
+        asked.append(object_type.name)
+        return await load_many(state, object_type, ids)
+
+    monkeypatch.setattr(State, "find", count_find)
+    monkeypatch.setattr(State, "load_many", count_load)
+    work = []
+    for client in (ann.client_id, "0" * 16):
+        asked.clear()
+        with refused("unauthorized_client"):
+            await world.login(Credentials(client, Secret("x" * 32)))
+        work.append(list(asked))
+
+    assert "principal" in work[0]
+    assert work[0] == work[1]
 
 
 async def test_a_principal_without_secrets_cannot_log_in(world, ann):

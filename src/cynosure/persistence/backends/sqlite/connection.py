@@ -4,10 +4,13 @@ A maintainer must not break: a file is identified before anything is written to 
 program or a newer version made is refused untouched.
 """
 
+import os
 import random
+import secrets
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -42,6 +45,8 @@ T = TypeVar("T")
 
 def create(path: Path, busy_timeout_s: float) -> None:
     """Make the file a store unless it is one. Several processes may do so at once."""
+    if path.parent.is_dir() and not path.exists():
+        _make_private(path)
     connection = _connect(path, mode="rwc")
     try:
         if _identify(connection, path, busy_timeout_s) is None:
@@ -163,6 +168,19 @@ def _connect(path: Path, *, mode: str) -> sqlite3.Connection:
         )
     except sqlite3.Error as error:
         raise translate(error, path) from error
+
+
+def _make_private(path: Path) -> None:
+    """Make an empty file that only its owner can read. SQLite gives its log the same mode."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    # What is wrong with the place is for SQLite to say; and another process may have been faster.
+    with suppress(OSError):
+        try:
+            # Not at the path itself: closing a database file drops the locks that this process has on it.
+            os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            os.link(fresh, path)
+        finally:
+            fresh.unlink(missing_ok=True)
 
 
 def _never_set_up(path: Path) -> Misconfigured:
