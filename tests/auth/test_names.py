@@ -1,6 +1,12 @@
 import pytest
 
-from cynosure.auth.names import check_client_id, check_client_secret, check_name, check_properties
+from cynosure.auth.names import (
+    check_client_id,
+    check_client_secret,
+    check_name,
+    check_principal_name,
+    check_properties,
+)
 from cynosure.common.errors import BadInput
 from cynosure.common.secrets import Secret
 
@@ -54,3 +60,13 @@ def test_client_secrets_that_are_guessed_or_could_not_be_sent_are_refused_unseen
     with pytest.raises(BadInput) as refused:
         check_client_secret(Secret(secret))
     assert not secret or secret not in str(refused.value) + repr(refused.value.details)
+
+
+@pytest.mark.parametrize("name", ["operator", "system", "oidc", " System", "OPERATOR "])
+def test_no_principal_passes_for_the_server_itself(name: str) -> None:
+    with pytest.raises(BadInput, match="reserved"):
+        check_principal_name(name)
+
+
+def test_a_principal_may_be_called_anything_else() -> None:
+    assert check_principal_name("operators") == "operators"

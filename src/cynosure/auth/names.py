@@ -13,6 +13,7 @@ MAX_NAME_CHARS: Final = 256
 MAX_PROPERTIES_BYTES: Final = 64 * 1024
 """Of one principal or role, keys and values together."""
 RESERVED_NAME: Final = "SYSTEM$"
+OWN_NAMES: Final = frozenset({"operator", "system", "oidc"})
 RESERVED_PROPERTIES: Final = ("polaris.", "cynosure.")
 
 CLIENT_ID_BYTES: Final = 8
@@ -36,6 +37,15 @@ def check_name(name: str, *, field: str = "name") -> str:
     if name.lstrip().upper().startswith(RESERVED_NAME):
         raise BadInput(
             "The name is reserved", field=field, fix=f"Do not begin it with {RESERVED_NAME}.", name=name
+        )
+    return name
+
+
+def check_principal_name(name: str) -> str:
+    """As `check_name`, and refuse the names under which the server's own work stands in logs and audit."""
+    if check_name(name).strip().lower() in OWN_NAMES:
+        raise BadInput(
+            "The name is reserved for the server itself", field="name", fix="Choose another one.", name=name
         )
     return name
 

@@ -17,6 +17,9 @@ class TokenSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     lifetime: Duration = timedelta(hours=1)
     """How long a token is good."""
+    renewable: Duration = timedelta(days=1)
+    """How long a token can be exchanged for a new one, counted from the secret that the first was given for.
+    A client that keeps its secret is not concerned."""
     issuer: str = "cynosure"
     """The `iss` of tokens, and the only one that is accepted of our own."""
     key_lifetime: Duration = timedelta(days=30)

@@ -10,7 +10,7 @@ Must not break: what is shown is decided on the state that is listed, and by rig
 
 import asyncio
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from cynosure.auth.access.visible import find_visible, has_catalog_role
 from cynosure.auth.caller import Caller
@@ -33,6 +33,23 @@ _KINDS: Final = (
 _BATCH: Final = 1_000
 
 
+class _Places(NamedTuple):
+    """Namespaces of which something is seen."""
+
+    granted: frozenset[Namespace]
+    """A right is held on the namespace itself, and so on all that is below it."""
+    holding: frozenset[Namespace]
+    """Something in it is seen, which says nothing about what is beside that."""
+
+    def covers(self, namespace: Namespace) -> bool:
+        """Whether a right is held on the namespace or on one above it."""
+        return any(namespace[:depth] in self.granted for depth in range(1, len(namespace) + 1))
+
+    def all(self) -> frozenset[Namespace]:
+        """All of them."""
+        return self.granted | self.holding
+
+
 class Sight:
     """What of one catalog a caller sees, in one state."""
 
@@ -53,34 +70,37 @@ class Sight:
 
     async def find_children(self, parent: Namespace) -> list[bytes] | None:
         """Keys of the namespaces right below `parent` that are seen, in order; `None`: all of them."""
-        paths = await self._load_paths()
-        if paths is None or any(parent[: len(path)] == path for path in paths):
+        places = await self._load_places()
+        if places is None or places.covers(parent):
             return None
         depth = len(parent)
-        return sorted({namespace_key(path[: depth + 1]) for path in paths if path[:depth] == parent})
+        below = (path for path in places.all() if len(path) > depth and path[:depth] == parent)
+        return sorted({namespace_key(path[: depth + 1]) for path in below})
 
     async def leads_somewhere(self, namespace: Namespace) -> bool:
         """Whether anything at, in or around a namespace is seen, so that it is no secret."""
         if not namespace:
             return await has_catalog_role(self._authorizer, self._caller, self._catalog)
-        paths = await self._load_paths()
-        if paths is None:
+        places = await self._load_places()
+        if places is None or places.covers(namespace):
             return True
-        return any(path[: len(namespace)] == namespace or namespace[: len(path)] == path for path in paths)
+        return any(path[: len(namespace)] == namespace for path in places.all())
 
-    async def _load_paths(self) -> set[Namespace] | None:
-        """Namespaces in which something is seen, or that are; `None` when that may be any."""
+    async def _load_places(self) -> "_Places | None":
+        """Where something is seen; `None` when that may be anywhere."""
         ids: set[ObjId] = set()
         for privilege in _KINDS:
             visible = await find_visible(self._authorizer, self._caller, self._catalog, privilege)
             if visible is None:
-                return set()
+                return _Places(frozenset(), frozenset())
             if visible.is_everything:
                 return None
             ids |= visible.ids
-        return {
-            path_of(key) if is_namespace_key(key) else path_of(key)[:-1] for key in await self._keys_of(ids)
-        }
+        keys = await self._keys_of(ids)
+        return _Places(
+            frozenset(path_of(key) for key in keys if is_namespace_key(key)),
+            frozenset(path_of(key)[:-1] for key in keys if not is_namespace_key(key)),
+        )
 
     async def _keys_of(self, ids: Iterable[ObjId]) -> list[bytes]:
         """Keys in `names`. What was dropped has none."""

@@ -177,6 +177,10 @@ class OpenCatalog:
         async def authorized(view: View) -> Prepared[R]:
             guards = await check(view)
             prepared = await prepare(view)
-            return replace(prepared, guards=join_guards(guards, prepared.guards))
+            if prepared.guards:
+                # It read another reference for more than permission: only preparing again can tell.
+                return replace(prepared, guards=join_guards(guards, prepared.guards))
+            # Files may have been written for this. Somebody else's new password is no reason to do so again.
+            return replace(prepared, guards=guards, renew=lambda: check(view))
 
         return await commit_as(self.committer, caller, name, authorized)

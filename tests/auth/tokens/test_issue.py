@@ -72,6 +72,7 @@ async def test_a_token_says_whom_it_is_for_and_nothing_about_rights(world, ann):
         "generation": 1,
         "iat": now_s,
         "exp": now_s + 3600,
+        "auth_time": now_s,
     }
     assert header_of(token).keys() == {"alg", "kid", "typ"}
 
@@ -213,6 +214,34 @@ async def test_an_exchange_gives_the_same_principal_and_roles_with_a_new_lifetim
     assert after["jti"] != before["jti"]
     for name in ("sub", "principalId", "scope", "generation", "realm", "aud"):
         assert after[name] == before[name]
+
+
+async def test_who_finds_a_token_cannot_renew_it_for_ever(world, ann):
+    token = await world.login(ann)
+    end_s = claims_of(token)["iat"] + 86_400
+    for _ in range(50):
+        await world.clock.advance(1_700)
+        token = await world.exchange(token)
+        assert claims_of(token)["exp"] <= end_s
+    await world.clock.advance(86_400 - 50 * 1_700)
+
+    with refused("invalid_grant"):
+        await world.exchange(token)
+
+    await world.clock.advance(60)
+    assert not await is_good(world, token)
+    assert await is_good(world, await world.login(ann))
+
+
+async def test_a_token_that_lives_longer_than_renewing_lasts_is_good_for_its_life(manual_clock):
+    settings = changed(lifetime=timedelta(hours=2), renewable=timedelta(minutes=1))
+    async with open_world(manual_clock, settings) as world:
+        token = await world.login(await world.add_principal("ann"))
+        await manual_clock.advance(3_600)
+
+        renewed = await world.exchange(token)
+
+        assert claims_of(renewed)["exp"] == claims_of(token)["exp"]
 
 
 async def test_an_exchange_can_only_take_roles_away(world, ann):

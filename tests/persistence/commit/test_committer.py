@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
@@ -25,7 +26,7 @@ from cynosure.persistence.commit import (
 )
 from cynosure.persistence.index import IndexLimits, encode_key
 from cynosure.persistence.references import ensure_reference
-from cynosure.persistence.spi import CatalogId, RealmId, Reference, RefKey
+from cynosure.persistence.spi import CatalogId, ObjId, RealmId, Reference, RefKey
 from cynosure.testing.harness.clock import ManualClock
 from cynosure.testing.small_store import SmallStore
 
@@ -270,6 +271,46 @@ async def test_a_moved_guard_makes_a_request_prepare_again(bench: SmallStore) ->
     with pytest.raises(NotFound):
         await committer.commit(Request(authorized, "tester", "add"))
     assert await bench.counts() == {}
+
+
+@pytest.mark.parametrize("is_revoked", [False, True])
+async def test_a_moved_guard_is_decided_anew_where_that_is_enough(
+    bench: SmallStore, is_revoked: bool
+) -> None:
+    """I6."""
+    committer = bench.committer()
+    grants = RefKey(RealmId("r"), CatalogId("c"), "grants")
+    await ensure_reference(bench.backend, grants, bench.clock)
+    prepared = decided = 0
+    add = bench.items.add("t")
+
+    async def decide() -> dict[RefKey, ObjId]:
+        nonlocal decided
+        decided += 1
+        if decided > 1 and is_revoked:
+            raise NotFound("No right any more")
+        (ref,) = await bench.backend.fetch_refs([grants])
+        assert ref is not None
+        return {grants: ref.head}
+
+    async def authorized(view: View) -> Prepared[int]:
+        nonlocal prepared
+        prepared += 1
+        guards = await decide()
+        if prepared == 1:  # The reference moves after the check.
+            (ref,) = await bench.backend.fetch_refs([grants])
+            assert ref is not None
+            await bench.backend.swap_ref(ref, ref._replace(head=bench.ids.next()))
+        return replace(await add.prepare(view), guards=guards, renew=decide)
+
+    if is_revoked:
+        with pytest.raises(NotFound):
+            await committer.commit(Request(authorized, "tester", "add"))
+    else:
+        await committer.commit(Request(authorized, "tester", "add"))
+
+    assert await bench.counts() == ({} if is_revoked else {"t": 1})
+    assert (prepared, decided) == ((2, 3) if is_revoked else (1, 2))
 
 
 # --- other processes ----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from cynosure.auth.credentials import (
 from cynosure.auth.entities import PRINCIPAL, PrincipalEntity
 from cynosure.auth.errors import PrincipalExists
 from cynosure.auth.identities import Identities
-from cynosure.auth.names import check_client_id, check_name, check_properties
+from cynosure.auth.names import check_client_id, check_principal_name, check_properties
 from cynosure.auth.principals import client_key, principal_key
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.targets import RealmTarget
@@ -44,7 +44,7 @@ async def create_principal(
     now_us = persistence.clock.now_us()
     entity = PrincipalEntity(
         id=persistence.ids.next(),
-        name=check_name(wanted.name),
+        name=check_principal_name(wanted.name),
         client_id=check_client_id(wanted.client_id or new_client_id(identities)),
         created_us=now_us,
         updated_us=now_us,

@@ -11,7 +11,7 @@ from cynosure.auth.changes import told
 from cynosure.auth.entities import PRINCIPAL, ROOT, PrincipalEntity
 from cynosure.auth.errors import PrincipalExists
 from cynosure.auth.identities import Identities
-from cynosure.auth.names import check_name
+from cynosure.auth.names import check_principal_name
 from cynosure.auth.principals import find_client_in, principal_key, require_principal, subject_key
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.targets import PrincipalTarget, RealmTarget
@@ -34,7 +34,7 @@ async def provision_principal(
     now_us = persistence.clock.now_us()
     entity = PrincipalEntity(
         id=persistence.ids.next(),
-        name=check_name(name),
+        name=check_principal_name(name),
         client_id="",
         created_us=now_us,
         updated_us=now_us,

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from cynosure.auth.caller import Caller, Identity
 from cynosure.auth.standing import Standings, Stood
-from cynosure.auth.tokens.claims import check_header, identity_of
+from cynosure.auth.tokens.claims import began_of, check_header, identity_of
 from cynosure.auth.tokens.errors import bad_token
 from cynosure.auth.tokens.jws import Unchecked, check_signature, read_token
 from cynosure.auth.tokens.key_store import KeyStore
@@ -35,6 +35,8 @@ class Verified(NamedTuple):
     identity: Identity
     expires_us: int
     is_own: bool
+    began_s: int
+    """When its principal last proved who it is."""
 
 
 class _Known:
@@ -107,7 +109,8 @@ class TokenAuthenticator:
                 raise bad_token("unknown key")
             check_signature(unchecked, ALGORITHM, key)
             expires_us = check_times(unchecked.claims, now_us)
-            return Verified(identity_of(unchecked.claims, self._issuer, realm), expires_us, is_own=True)
+            identity = identity_of(unchecked.claims, self._issuer, realm)
+            return Verified(identity, expires_us, is_own=True, began_s=began_of(unchecked.claims))
         return await self._verify_other(unchecked, realm, now_us)
 
     async def _verify_other(self, token: Unchecked, realm: RealmId, now_us: int) -> Verified:
@@ -116,7 +119,8 @@ class TokenAuthenticator:
         if other is None:
             raise bad_token("wrong issuer")
         identity, expires_us = await other.verify(token, realm, now_us)
-        return Verified(identity, expires_us, is_own=False)
+        # It ends when it ends: what is made of it is not renewed beyond that.
+        return Verified(identity, expires_us, is_own=False, began_s=now_us // 1_000_000)
 
     async def close(self) -> None:
         """End what is under way."""

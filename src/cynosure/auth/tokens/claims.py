@@ -43,6 +43,9 @@ class Claims(Struct, frozen=True, omit_defaults=True):
     jti: str
     iat: int
     exp: int
+    auth_time: int = 0
+    """When the principal showed the secret, or the token of another issuer, that it goes back to. Older ones
+    do not say."""
     roles: tuple[str, ...] = ()
     """Roles that another issuer said the subject has."""
     act: Actor | None = None
@@ -84,6 +87,12 @@ def identity_of(claims: Mapping[str, Any], issuer: str, realm: RealmId) -> Ident
         actor_id=ObjId(act.principal_id if act else 0),
         actor_credential=act.generation if act else 0,
     )
+
+
+def began_of(claims: Mapping[str, Any]) -> int:
+    """When a token of ours goes back to, in seconds. `identity_of` has read it before."""
+    began_s: int = claims.get("auth_time") or claims["iat"]
+    return began_s
 
 
 def scope_of(identity: Identity) -> str:

@@ -1,9 +1,10 @@
 """Tokens of our own: for a client's secret, for another token, on behalf of a user.
 
-A token that is issued for another one has a new lifetime of its own. That gives nobody more than they have:
-with every request it is checked that the principal and the secret behind it still exist and that the roles
-are still had, so what ends a token ends all that were made from it. Where another issuer vouched for the
-subject nothing of that can be checked here, and the new token ends when the old one does.
+A token that is issued for another one has a new lifetime of its own. With every request it is checked that
+the principal and the secret behind it still exist and that the roles are still had, so what ends a token ends
+all that were made from it; and nobody renews for longer than `auth.tokens.renewable`, or whoever finds a
+token would have it for ever. Where another issuer vouched for the subject nothing of that can be checked
+here, and the new token ends when the old one does.
 
 Must not break: a token can only be exchanged for one with the same or fewer roles of the same principal; and
 an unknown client costs the same work and gets the same answer as a wrong secret.
@@ -162,8 +163,15 @@ class TokenIssuer:
         identity, standing = activated
         now_us = self.persistence.clock.now_us()
         now_s, lifetime_s = now_us // _US, int(self.settings.lifetime.total_seconds())
+        began_s = min((now_s, *(each.began_s for each in made_from)))
         limits_s = [each.expires_us // _US for each in made_from if not each.is_own]
-        expires_s = min((now_s + lifetime_s, *limits_s))
+        expires_s = min(now_s + lifetime_s, *limits_s, began_s + self._renewable_s(lifetime_s))
+        if expires_s <= now_s:
+            raise TokenRefused(
+                "invalid_grant",
+                "The token has been renewed for as long as it can be",
+                fix="Get a new one with the client's secret.",
+            )
         actor = standing.actor
         claims = Claims(
             iss=self.settings.issuer,
@@ -177,6 +185,7 @@ class TokenIssuer:
             jti=self.random_id(_ID_BYTES),
             iat=now_s,
             exp=expires_s,
+            auth_time=began_s,
             roles=identity.external_roles,
             act=None if actor is None else Actor(actor.name, identity.actor_id, identity.actor_credential),
         )
@@ -190,6 +199,10 @@ class TokenIssuer:
         return IssuedToken(
             Secret(encoded), expires_s - now_s, claims.scope, claims.sub, actor.name if actor else ""
         )
+
+    def _renewable_s(self, lifetime_s: int) -> int:
+        # The first token lives as long as it is said to, whatever becomes of it.
+        return max(lifetime_s, int(self.settings.renewable.total_seconds()))
 
 
 def _not_good(which: str) -> TokenRefused:

@@ -5,6 +5,7 @@
 - `preparing.py`    first phase: work a request out on a state; `view.py` is what it may ask of one
 - `entry.py`        a request on its way, and the group it travels in
 - `build.py`        second phase: one commit object out of a draft; `records.py` is its stored form
+- `guarding.py`     other references that prepared work relied on
 - `outcome.py`      lost answers; `recent_keys.py` idempotency keys; `recent_heads.py` earlier heads
 - `head_belief.py`, `arrivals.py`   what saves work: the known head, turns with others, waiting a moment
 """

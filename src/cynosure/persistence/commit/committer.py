@@ -30,6 +30,7 @@ from cynosure.persistence import metrics
 from cynosure.persistence.commit.arrivals import Arrivals
 from cynosure.persistence.commit.build import Built, CommitLimits, build_commit
 from cynosure.persistence.commit.entry import Base, Counters, Entry, Group
+from cynosure.persistence.commit.guarding import split_by_guards
 from cynosure.persistence.commit.head_belief import Company, KnownHead
 from cynosure.persistence.commit.outcome import settle_swap
 from cynosure.persistence.commit.preparing import Preparer
@@ -331,19 +332,10 @@ class Committer:
         return base
 
     async def _with_current_guards(self, entries: list[Entry]) -> list[Entry]:
-        keys = {key for entry in entries if entry.prepared for key in entry.prepared.guards}
-        if not keys:
-            return entries
-        found = await asyncio.gather(*(self._heads.find(key, is_fresh=True) for key in sorted(keys)))
-        heads = {ref.key: ref.head for ref in found if ref is not None}
-        current: list[Entry] = []
-        for entry in entries:
-            guards = entry.prepared.guards if entry.prepared else {}
-            if all(heads.get(key) == head for key, head in guards.items()):
-                current.append(entry)
-            else:
-                self._send_back(entry)
-        return current
+        holding, moved = await split_by_guards(entries, self._heads)
+        for entry in moved:
+            self._send_back(entry)
+        return holding
 
     async def _admit(self, group: Group, entry: Entry, base: Base, *, is_turn: bool) -> None:
         if await self._is_repeated(group, entry, base):

@@ -27,6 +27,9 @@ class Prepared(Generic[R]):
     guards: Mapping[RefKey, ObjId] = field(default_factory=dict)
     """Heads of *other* references this decision relied on (grants, principals). If one has moved by
     the commit phase, the request is prepared again, so a revoked right cannot be used in between."""
+    renew: Callable[[], Awaitable[Mapping[RefKey, ObjId]]] | None = None
+    """Decides anew what `guards` are about, on the state this was prepared on; the heads it rests on now.
+    Where it is given, a head that moved costs this and not all of preparing. An error: prepare again."""
 
 
 Prepare = Callable[[View], Awaitable[Prepared[R]]]
