@@ -20,6 +20,7 @@ from cynosure.catalog.operations.load_table import load_table
 from cynosure.catalog.operations.register_table import register_table
 from cynosure.iceberg.errors import RequirementFailed
 from cynosure.persistence.commit import View
+from cynosure.persistence.spi import ObjId, RefKey
 from cynosure.testing.small_access import P, on_namespace
 from cynosure.testing.small_catalog import ROOT
 from tests.catalog.tables import T, change, decoded, make, properties, requirements, updates
@@ -122,4 +123,48 @@ async def test_the_right_to_register_never_overwrites(lake: Lake) -> None:
     with pytest.raises(TableExists):
         await register_table(hiding, Caller("mallory"), T, forged, is_overwrite=True)
 
+    assert (await load_table(lake.catalog, ROOT, T)).etag == before
+
+
+class LosesOverwriting(OnlyRegisters):
+    """Takes the right to overwrite away when it has been relied on: the head that it rests on has moved."""
+
+    def __init__(self, rests_on: RefKey) -> None:
+        self.rests_on = rests_on
+        self.asked = 0
+
+    async def decide(
+        self,
+        caller: Caller,
+        operation: Operation,
+        targets: tuple[Target, ...],
+        view: View | None,
+        *,
+        explain: bool = False,
+    ) -> Decision:
+        if operation.name != "overwrite-table":
+            return await super().decide(caller, operation, targets, view)
+        self.asked += 1
+        # For the first look and for the preparation; not again when it is committed.
+        return Decision(self.asked <= 2, guards={self.rests_on: ObjId(1)})
+
+
+async def test_the_right_to_register_does_not_stand_in_for_a_lost_one_to_overwrite(lake: Lake) -> None:
+    forged = await make_with_log(lake.catalog, [])
+    await drop_table(lake.catalog, ROOT, MINE)
+    before = (await load_table(lake.catalog, ROOT, T)).etag
+    real = lake.catalog
+    authorizer = LosesOverwriting(real.grants.key)
+    shared = replace(real.shared, authorizer=authorizer, access=AuthSettings(hide_existence=True))
+
+    with pytest.raises(TableExists):
+        await register_table(
+            OpenCatalog(real.realm, real.entity, shared, real.files),
+            Caller("mallory"),
+            T,
+            forged,
+            is_overwrite=True,
+        )
+
+    assert authorizer.asked > 2
     assert (await load_table(lake.catalog, ROOT, T)).etag == before

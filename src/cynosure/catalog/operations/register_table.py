@@ -42,17 +42,18 @@ async def register_table(
 
     `is_delegated`: the client wants to use the files, to write where it may, else to read.
     """
-    may_overwrite = False
 
     async def authorize(view: View) -> Guards:
-        nonlocal may_overwrite
         guards = await authorize_overwrite(view) if is_overwrite else None
-        may_overwrite = guards is not None
         if guards is not None:
             return guards
         operations = _DELEGATED if is_delegated else _PLAIN
         target = catalog.namespace(table.namespace)
-        return (await catalog.authorize_one_of(view, caller, operations, target))[1]
+        _, guards = await catalog.authorize_one_of(view, caller, operations, target)
+        if is_overwrite:
+            # Here, so that the right to register never becomes one to overwrite, also when asked for again.
+            await require_free_name(view, table, for_view=False)
+        return guards
 
     async def authorize_overwrite(view: View) -> Guards | None:
         """`None` when there is no table, or none that the caller may know of: then it is to be a new one."""
@@ -71,7 +72,7 @@ async def register_table(
     await authorize(state)
     location = check_allowed(catalog, metadata_location, field="metadata-location")
     await require_namespace(state, table.namespace)
-    if not may_overwrite:
+    if not is_overwrite:
         await require_free_name(state, table, for_view=False)
     metadata = await load_metadata_file(catalog, location)
     check_allowed(catalog, metadata.location, field="metadata.location")
@@ -81,8 +82,8 @@ async def register_table(
     async def prepare(view: View) -> Prepared[ManagedTable]:
         await require_open(view)
         await require_namespace(view, table.namespace)
-        ref = await find_table_ref(view, table)
-        if ref is not None and may_overwrite:
+        ref = await find_table_ref(view, table) if is_overwrite else None
+        if ref is not None:
             return await _prepare_overwrite(catalog, view, table, ref, metadata, metadata_location)
         await require_free_name(view, table, for_view=False)
         entity_id = catalog.shared.persistence.ids.next()
