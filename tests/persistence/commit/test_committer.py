@@ -313,6 +313,35 @@ async def test_a_moved_guard_is_decided_anew_where_that_is_enough(
     assert (prepared, decided) == ((2, 3) if is_revoked else (1, 2))
 
 
+async def test_who_takes_long_to_decide_anew_does_not_hold_up_the_others(bench: SmallStore) -> None:
+    """I7."""
+    committer = bench.committer()
+    grants = RefKey(RealmId("r"), CatalogId("c"), "grants")
+    await ensure_reference(bench.backend, grants, bench.clock)
+    decided = asyncio.Event()
+    prepared = 0
+    slow = bench.items.add("slow")
+
+    async def decide() -> dict[RefKey, ObjId]:
+        await decided.wait()
+        return {}
+
+    async def authorized(view: View) -> Prepared[int]:
+        nonlocal prepared
+        prepared += 1
+        if prepared > 1:
+            return await slow.prepare(view)
+        return replace(await slow.prepare(view), guards={grants: ObjId(1)}, renew=decide)
+
+    await asyncio.gather(
+        committer.commit(Request(authorized, "tester", "add")), committer.commit(bench.items.add("quick"))
+    )
+
+    assert await bench.counts() == {"quick": 1, "slow": 1}
+    assert prepared == 2
+    assert not decided.is_set()
+
+
 # --- other processes ----------------------------------------------------------------------------
 
 

@@ -19,6 +19,7 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from contextvars import Context
 from random import Random
 from typing import TypeVar
 
@@ -166,7 +167,8 @@ class Committer:
     def _enqueue(self, entry: Entry) -> None:
         self._queue.append(entry)
         if self._worker is None:
-            self._worker = asyncio.create_task(self._work())
+            # A context of its own: it works for others too, who must not log or read as this request.
+            self._worker = asyncio.create_task(self._work(), context=Context())
 
     # --- commit ---------------------------------------------------------------------------------
 
@@ -332,7 +334,7 @@ class Committer:
         return base
 
     async def _with_current_guards(self, entries: list[Entry]) -> list[Entry]:
-        holding, moved = await split_by_guards(entries, self._heads)
+        holding, moved = await split_by_guards(entries, self._heads, patience_s=self._limits.inline_prepare_s)
         for entry in moved:
             self._send_back(entry)
         return holding
