@@ -313,6 +313,7 @@ def delete(to: Remote, name: Name) -> None:
 @app.command()
 def reopen(
     name: Name,
+    realm: options.Realm = "default",
     config: options.Config = None,
     data: options.Data = None,
     store: options.Store = None,
@@ -323,7 +324,7 @@ def reopen(
     from cynosure.server.catalog_commands import Reopened, ReopenParams
 
     source = options.make_source(config, {"server.data_dir": data, "persistence.url": store})
-    done = run_operator_command("catalogs.reopen", ReopenParams(name), Reopened, source)
+    done = run_operator_command("catalogs.reopen", ReopenParams(name, realm=realm), Reopened, source)
     if as_json:
         print_json(done)
     else:

@@ -21,6 +21,12 @@ Data = Annotated[
     Path | None,
     typer.Option("--data", metavar="DIR", help="Data directory (server.data_dir). Default: ./data"),
 ]
+Realm = Annotated[
+    str,
+    typer.Option(
+        "--realm", metavar="NAME", envvar="CYNOSURE_REALM", help="The realm that the catalog is in."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
 Host = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")]

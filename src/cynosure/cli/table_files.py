@@ -18,6 +18,7 @@ def export(
     separator: Annotated[
         str, typer.Option("--separator", help="What separates the names, if one of them holds a dot.")
     ] = ".",
+    realm: options.Realm = "default",
     config: options.Config = None,
     data: options.Data = None,
     store: options.Store = None,
@@ -31,7 +32,7 @@ def export(
 
     if not separator:
         raise BadInput("The separator is empty", field="separator", fix="Give at least one character.")
-    params = ExportParams(catalog, tuple(table.split(separator)))
+    params = ExportParams(catalog, tuple(table.split(separator)), realm=realm)
     done = run_operator_command("tables.export", params, Exported, _source(config, data, store))
     if as_json:
         print_json(done)
@@ -53,6 +54,7 @@ def sweep(
         bool, typer.Option("--thorough", help="List everything, not only directories of existing tables.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
+    realm: options.Realm = "default",
     config: options.Config = None,
     data: options.Data = None,
     store: options.Store = None,
@@ -62,7 +64,7 @@ def sweep(
     from cynosure.catalog.files.sweep import Swept
     from cynosure.server.file_commands import SweepParams
 
-    params = SweepParams(catalog, _seconds(grace), thorough, dry_run)
+    params = SweepParams(catalog, _seconds(grace), thorough, dry_run, realm=realm)
     done = run_operator_command("tables.sweep", params, Swept, _source(config, data, store))
     if as_json:
         print_json(done)

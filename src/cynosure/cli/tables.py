@@ -95,6 +95,7 @@ def delete(
 def import_file(
     catalog: Annotated[str, typer.Argument(metavar="CATALOG", help="Name of an empty catalog.")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The tables: JSON lines, or CSV.")],
+    realm: options.Realm = "default",
     config: options.Config = None,
     data: options.Data = None,
     store: options.Store = None,
@@ -111,7 +112,7 @@ def import_file(
     from cynosure.server.table_commands import ImportParams
 
     source = options.make_source(config, {"server.data_dir": data, "persistence.url": store})
-    params = ImportParams(catalog, str(file.expanduser().absolute()))
+    params = ImportParams(catalog, str(file.expanduser().absolute()), realm=realm)
     imported = run_operator_command("tables.import", params, Imported, source)
     if as_json:
         print_json(imported)
@@ -122,6 +123,7 @@ def import_file(
 @app.command("dropped", rich_help_panel=_FILES)
 def list_dropped(
     catalog: Annotated[str, typer.Argument(metavar="CATALOG", help="Name of the catalog.")],
+    realm: options.Realm = "default",
     config: options.Config = None,
     data: options.Data = None,
     store: options.Store = None,
@@ -131,7 +133,9 @@ def list_dropped(
     from cynosure.server.undrop_commands import DroppedInfo, DroppedParams
 
     source = options.make_source(config, {"server.data_dir": data, "persistence.url": store})
-    dropped = run_operator_command("tables.dropped", DroppedParams(catalog), list[DroppedInfo], source)
+    dropped = run_operator_command(
+        "tables.dropped", DroppedParams(catalog, realm=realm), list[DroppedInfo], source
+    )
     if as_json:
         print_json(dropped)
         return
@@ -150,6 +154,7 @@ def restore(
         typer.Option("--to-namespace", help="Restore into this namespace; once per level."),
     ] = None,
     name: Annotated[str | None, typer.Option("--as", help="Restore under this name.")] = None,
+    realm: options.Realm = "default",
     config: options.Config = None,
     data: options.Data = None,
     store: options.Store = None,
@@ -165,7 +170,7 @@ def restore(
     source = options.make_source(config, {"server.data_dir": data, "persistence.url": store})
     path = (*(namespace or ()), *([name] if name is not None else ()))
     restored = run_operator_command(
-        "tables.restore", RestoreParams(catalog, what, path), RestoredInfo, source
+        "tables.restore", RestoreParams(catalog, what, path, realm=realm), RestoredInfo, source
     )
     if as_json:
         print_json(restored)

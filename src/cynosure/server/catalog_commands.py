@@ -6,24 +6,35 @@ only ever added, with defaults.
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
 from cynosure.api.operator import OperatorCommand
-from cynosure.auth.caller import operator_caller
+from cynosure.auth.caller import Caller, operator_caller
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.operations.drop_catalog import reopen_catalog
 from cynosure.catalog.operations.load_catalog import load_catalog
 from cynosure.common.progress import Report
+from cynosure.persistence.references import DEFAULT_REALM
+from cynosure.persistence.spi import RealmId
 
 OpenDirectory = Callable[[bool], AbstractAsyncContextManager[Directory]]
 """Opens the catalogs of a store, or hands out the open ones. The argument: initialise it if it is empty."""
 
-OPERATOR: Final = operator_caller()
+
+class InRealm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of commands on a catalog, which is in some realm."""
+
+    realm: str = DEFAULT_REALM
+
+    @property
+    def operator(self) -> Caller:
+        """Who runs the command."""
+        return operator_caller(realm=RealmId(self.realm))
 
 
-class ReopenParams(Struct, frozen=True, forbid_unknown_fields=True):
+class ReopenParams(InRealm, frozen=True):
     """For `catalogs.reopen`."""
 
     name: str
@@ -41,8 +52,8 @@ def catalog_commands(open_directory: OpenDirectory) -> list[OperatorCommand[Any]
 
     async def reopen(params: ReopenParams, report: Report) -> Reopened:
         async with open_directory(False) as directory:
-            await reopen_catalog(directory, OPERATOR, params.name)
-            entity = await load_catalog(directory, OPERATOR, params.name)
+            await reopen_catalog(directory, params.operator, params.name)
+            entity = await load_catalog(directory, params.operator, params.name)
             return Reopened(entity.name, entity.version)
 
     return [

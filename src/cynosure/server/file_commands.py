@@ -14,10 +14,10 @@ from cynosure.catalog.files.sweep import Swept, sweep_strays
 from cynosure.catalog.names import Identifier, check_name, check_namespace
 from cynosure.catalog.operations.export_table import export_table
 from cynosure.common.progress import Report
-from cynosure.server.catalog_commands import OPERATOR, OpenDirectory
+from cynosure.server.catalog_commands import InRealm, OpenDirectory
 
 
-class ExportParams(Struct, frozen=True, forbid_unknown_fields=True):
+class ExportParams(InRealm, frozen=True):
     """For `tables.export`."""
 
     catalog: str
@@ -31,7 +31,7 @@ class Exported(Struct, frozen=True):
     location: str
 
 
-class SweepParams(Struct, frozen=True, forbid_unknown_fields=True):
+class SweepParams(InRealm, frozen=True):
     """For `tables.sweep`."""
 
     catalog: str
@@ -49,15 +49,15 @@ def file_commands(open_directory: OpenDirectory) -> list[OperatorCommand[Any]]:
         namespace = check_namespace(tuple(levels))
         table = Identifier(namespace, check_name(name, field="table"))
         async with open_directory(False) as directory:
-            catalog = await directory.open(OPERATOR.realm, params.catalog)
-            return Exported(await export_table(catalog, OPERATOR, table))
+            catalog = await directory.open(params.operator.realm, params.catalog)
+            return Exported(await export_table(catalog, params.operator, table))
 
     async def sweep(params: SweepParams, report: Report) -> Swept:
         async with open_directory(False) as directory:
-            catalog = await directory.open(OPERATOR.realm, params.catalog)
+            catalog = await directory.open(params.operator.realm, params.catalog)
             return await sweep_strays(
                 catalog,
-                OPERATOR,
+                params.operator,
                 grace=None if params.grace_s is None else timedelta(seconds=params.grace_s),
                 is_thorough=params.is_thorough,
                 is_dry_run=params.is_dry_run,

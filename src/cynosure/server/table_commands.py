@@ -6,16 +6,14 @@ only ever added, with defaults.
 
 from pathlib import Path
 
-from msgspec import Struct
-
 from cynosure.api.operator import OperatorCommand
 from cynosure.catalog.bulk_import import Imported, import_tables
 from cynosure.catalog.table_list import read_tables
 from cynosure.common.progress import Report
-from cynosure.server.catalog_commands import OPERATOR, OpenDirectory
+from cynosure.server.catalog_commands import InRealm, OpenDirectory
 
 
-class ImportParams(Struct, frozen=True, forbid_unknown_fields=True):
+class ImportParams(InRealm, frozen=True):
     """For `tables.import`."""
 
     catalog: str
@@ -28,8 +26,10 @@ def table_commands(open_directory: OpenDirectory) -> list[OperatorCommand[Import
 
     async def run_import(params: ImportParams, report: Report) -> Imported:
         async with open_directory(False) as directory:
-            catalog = await directory.open(OPERATOR.realm, params.catalog)
-            return await import_tables(catalog, OPERATOR, read_tables(Path(params.file)), report=report)
+            catalog = await directory.open(params.operator.realm, params.catalog)
+            return await import_tables(
+                catalog, params.operator, read_tables(Path(params.file)), report=report
+            )
 
     return [
         OperatorCommand("tables.import", ImportParams, run_import, "Import tables into an empty catalog"),

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from cynosure.api.operator import OperatorCommand
+from cynosure.auth.caller import Caller
 from cynosure.catalog.dropped import DroppedEntity
 from cynosure.catalog.errors import NoSuchDropped
 from cynosure.catalog.opened import OpenCatalog
@@ -17,18 +18,18 @@ from cynosure.catalog.operations.list_dropped import list_dropped
 from cynosure.catalog.operations.restore_dropped import restore_dropped
 from cynosure.common.progress import Report
 from cynosure.persistence.spi import ObjId
-from cynosure.server.catalog_commands import OPERATOR, OpenDirectory
+from cynosure.server.catalog_commands import InRealm, OpenDirectory
 
 _PAGE = 1_000
 
 
-class DroppedParams(Struct, frozen=True, forbid_unknown_fields=True):
+class DroppedParams(InRealm, frozen=True):
     """For `tables.dropped`."""
 
     catalog: str
 
 
-class RestoreParams(Struct, frozen=True, forbid_unknown_fields=True):
+class RestoreParams(InRealm, frozen=True):
     """For `tables.restore`."""
 
     catalog: str
@@ -60,14 +61,16 @@ def undrop_commands(open_directory: OpenDirectory) -> list[OperatorCommand[Any]]
 
     async def run_list(params: DroppedParams, report: Report) -> list[DroppedInfo]:
         async with open_directory(False) as directory:
-            catalog = await directory.open(OPERATOR.realm, params.catalog)
-            return [_info(drop_id, entity) for drop_id, entity in await _all_dropped(catalog)]
+            catalog = await directory.open(params.operator.realm, params.catalog)
+            return [
+                _info(drop_id, entity) for drop_id, entity in await _all_dropped(catalog, params.operator)
+            ]
 
     async def run_restore(params: RestoreParams, report: Report) -> RestoredInfo:
         async with open_directory(False) as directory:
-            catalog = await directory.open(OPERATOR.realm, params.catalog)
-            drop_id = await _find(catalog, params.what)
-            restored = await restore_dropped(catalog, OPERATOR, drop_id, path=params.path or None)
+            catalog = await directory.open(params.operator.realm, params.catalog)
+            drop_id = await _find(catalog, params)
+            restored = await restore_dropped(catalog, params.operator, drop_id, path=params.path or None)
             return RestoredInfo(restored.kind, restored.path)
 
     return [
@@ -76,22 +79,22 @@ def undrop_commands(open_directory: OpenDirectory) -> list[OperatorCommand[Any]]
     ]
 
 
-async def _all_dropped(catalog: OpenCatalog) -> list[tuple[ObjId, DroppedEntity]]:
+async def _all_dropped(catalog: OpenCatalog, operator: Caller) -> list[tuple[ObjId, DroppedEntity]]:
     found: list[tuple[ObjId, DroppedEntity]] = []
     token: str | None = None
     while True:
-        page = await list_dropped(catalog, OPERATOR, size=_PAGE, token=token)
+        page = await list_dropped(catalog, operator, size=_PAGE, token=token)
         found += page.entries
         token = page.next_token
         if token is None:
             return found
 
 
-async def _find(catalog: OpenCatalog, what: str) -> ObjId:
-    for drop_id, entity in reversed(await _all_dropped(catalog)):
-        if what in (str(drop_id), ".".join(entity.path)):
+async def _find(catalog: OpenCatalog, params: RestoreParams) -> ObjId:
+    for drop_id, entity in reversed(await _all_dropped(catalog, params.operator)):
+        if params.what in (str(drop_id), ".".join(entity.path)):
             return drop_id
-    raise NoSuchDropped(what)
+    raise NoSuchDropped(params.what)
 
 
 def _info(drop_id: ObjId, entity: DroppedEntity) -> DroppedInfo:
