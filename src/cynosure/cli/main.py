@@ -101,7 +101,8 @@ def run() -> None:
     """Entry point of the `cynosure` command."""
     is_debug = "--debug" in sys.argv[1:]
     try:
-        _make_command()()
+        # By its own name also when another program runs it.
+        _make_command()(prog_name="cynosure")
     except CynosureError as error:
         if is_debug:
             raise

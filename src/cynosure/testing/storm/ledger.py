@@ -90,7 +90,11 @@ def now_s() -> float:
 
 def read_ledger(path: Path) -> list[Event]:
     """All events of one diary, in order; none when its process never came so far."""
-    return list(map(_DECODER.decode, path.read_bytes().splitlines())) if path.exists() else []
+    if not path.exists():
+        return []
+    # Whoever reads while a line is being written may see a part of it.
+    whole = path.read_bytes().rpartition(b"\n")[0]
+    return list(map(_DECODER.decode, whole.splitlines()))
 
 
 def read_ledgers(paths: Iterable[Path]) -> list[Event]:
