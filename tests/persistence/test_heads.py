@@ -494,3 +494,35 @@ async def test_a_task_that_a_request_began_does_not_get_what_was_read_ahead(
     found = await asyncio.create_task(heads.find(key()))
 
     assert found.head == 2
+
+
+async def test_looking_at_what_was_read_ahead_takes_nothing_away(backend: HeldBackend, heads: Heads) -> None:
+    backend.answers_at_once = True
+    heads.read_ahead([key()])
+
+    seen = [heads.get_ahead(key()), heads.get_ahead(key()), heads.take_ahead(key())]
+
+    assert seen == [ref(1)] * 3
+    assert heads.take_ahead(key()) is None
+    assert heads.get_ahead(key()) is None
+
+
+async def test_what_is_still_being_read_cannot_be_looked_at(backend: HeldBackend, heads: Heads) -> None:
+    heads.read_ahead([key()])
+    assert heads.get_ahead(key()) is None
+    assert heads.take_ahead(key()) is None
+    await turn()
+    backend.release(0)
+    await turn()
+
+    assert heads.get_ahead(key()) == ref(1)
+
+
+async def test_a_request_sees_what_it_did_itself(backend: HeldBackend, heads: Heads) -> None:
+    backend.answers_at_once = True
+    heads.read_ahead([key()])
+    backend.move(2)
+
+    heads.drop_ahead(key())
+
+    assert (await heads.load(key())).head == 2

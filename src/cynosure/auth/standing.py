@@ -26,6 +26,7 @@ from cynosure.auth.rbac.privileges import NONE, PrivilegeSet
 from cynosure.common.errors import NotAuthenticated
 from cynosure.persistence.commit import View
 from cynosure.persistence.lifecycle import Persistence
+from cynosure.persistence.references import realm_reference
 from cynosure.persistence.spi import ObjId, RealmId, RefKey
 
 _MOST_KEPT: Final = 20_000
@@ -65,6 +66,11 @@ class Standings:
     def __init__(self, persistence: Persistence) -> None:
         self._persistence = persistence
         self._known: dict[RealmId, _Known] = {}
+
+    def get_head(self, realm: RealmId) -> ObjId | None:
+        """The head of the realm's principals, if this request has read it ahead."""
+        ref = self._persistence.heads.get_ahead(realm_reference(realm, "principals"))
+        return None if ref is None else ref.head
 
     async def load(self, realm: RealmId, identity: Identity) -> Stood:
         """What the identity stands for now. `NotAuthenticated` for nothing, `NoSuchRealm` without a realm."""

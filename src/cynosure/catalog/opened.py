@@ -19,6 +19,7 @@ from cynosure.catalog.guards import Guards, join_guards
 from cynosure.catalog.managed.recent import RecentTables
 from cynosure.catalog.names import Identifier, Namespace
 from cynosure.catalog.recent_lists import RecentLists
+from cynosure.catalog.recent_loads import RecentLoads
 from cynosure.catalog.seeing import find_permission, require_permitted
 from cynosure.catalog.settings import CatalogSettings
 from cynosure.catalog.single_flight import SingleFlight
@@ -29,7 +30,7 @@ from cynosure.persistence.commit import Committed, Committer, Prepared, State, V
 from cynosure.persistence.lifecycle import Persistence
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.references import catalog_reference, realm_reference
-from cynosure.persistence.spi import RealmId
+from cynosure.persistence.spi import ObjId, RealmId
 from cynosure.persistence.store import Store
 from cynosure.storage.fileio import FileIO
 from cynosure.storage.location import Location
@@ -59,6 +60,7 @@ class OpenCatalog:
     """One catalog: its entity, its state and its files."""
 
     __slots__ = (
+        "_principals",
         "allowed",
         "base",
         "committer",
@@ -67,6 +69,7 @@ class OpenCatalog:
         "grants",
         "likely_references",
         "limits",
+        "loads",
         "realm",
         "shared",
         "store",
@@ -84,6 +87,8 @@ class OpenCatalog:
         """What a request about this catalog reads."""
         self.grants: Committer = shared.persistence.committer(catalog_reference(realm, entity.id, "grants"))
         """Of its roles and what is granted to them: `roles/`."""
+        self._principals = realm_reference(realm, "principals")
+        self.loads = RecentLoads()
         self.base = Location.parse(entity.base_location)
         self.allowed = (self.base, *(Location.parse(text) for text in entity.storage.allowed_locations))
         """Where files may be."""
@@ -94,6 +99,14 @@ class OpenCatalog:
             max_snapshots=sizes.snapshots,
         )
         """How large tables may become."""
+
+    def get_rights_heads(self, caller: Caller) -> tuple[ObjId, ObjId] | None:
+        """The heads that a permission of this caller rests on, if this request has read them ahead."""
+        heads = self.shared.persistence.heads
+        principals, grants = heads.get_ahead(self._principals), heads.get_ahead(self.grants.key)
+        if caller.identity is None or principals is None or grants is None:
+            return None
+        return principals.head, grants.head
 
     async def read(self) -> State:
         """The current state, linearizable."""

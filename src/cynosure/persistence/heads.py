@@ -62,6 +62,14 @@ class _Ahead(Struct):
 _ahead: ContextVar[_Ahead | None] = ContextVar("heads_read_ahead", default=None)
 
 
+def _find_begun(key: RefKey) -> _Begun | None:
+    ahead = _ahead.get()
+    if ahead is None:
+        return None
+    begun = ahead.begun.get(key)
+    return begun if begun is not None and ahead.task is asyncio.current_task() else None
+
+
 class Heads:
     """One per process and backend."""
 
@@ -81,16 +89,8 @@ class Heads:
         `is_fresh` asks the database also where staleness is allowed or a read was begun ahead: for those who
         know of a newer head, and would be given the older one for as long as it is remembered.
         """
-        if (
-            not is_fresh
-            and (ahead := _ahead.get()) is not None
-            and (begun := ahead.begun.get(key)) is not None
-            and ahead.task is asyncio.current_task()
-        ):
-            begun.uses -= 1
-            if not begun.uses:
-                del ahead.begun[key]
-            answer = begun.answer
+        if not is_fresh and (begun := _find_begun(key)) is not None:
+            answer = self._use(key, begun)
             return await asyncio.shield(answer) if isinstance(answer, asyncio.Future) else answer
         if self._max_staleness_s and not is_fresh:
             recent = self._recent.get(key)
@@ -118,6 +118,40 @@ class Heads:
             answers = [self._gather(key) for key in uses]
         begun = {key: _Begun(answer, uses[key]) for key, answer in zip(uses, answers, strict=True)}
         _ahead.set(_Ahead(asyncio.current_task(), begun))
+
+    def take_ahead(self, key: RefKey) -> Reference | None:
+        """As `find`, when the answer was read ahead and is there: without waiting. Else `None`."""
+        begun = _find_begun(key)
+        return self._use(key, begun) if begun is not None and type(begun.answer) is Reference else None  # type: ignore[return-value]
+
+    def _use(self, key: RefKey, begun: _Begun) -> "Reference | asyncio.Future[Reference | None] | None":
+        begun.uses -= 1
+        if not begun.uses:
+            self.drop_ahead(key)
+        return begun.answer
+
+    def get_ahead(self, key: RefKey) -> Reference | None:
+        """What was read ahead for this request, if it is there by now. Does not count as a question.
+
+        For those who only want to know whether what they remember is of this head.
+        """
+        begun = _find_begun(key)
+        if begun is None:
+            return None
+        answer = begun.answer
+        if isinstance(answer, asyncio.Future):
+            return (
+                answer.result()
+                if answer.done() and not answer.cancelled() and not answer.exception()
+                else None
+            )
+        return answer
+
+    def drop_ahead(self, key: RefKey) -> None:
+        """This request has moved the reference itself: what it read ahead is the past."""
+        ahead = _ahead.get()
+        if ahead is not None:
+            ahead.begun.pop(key, None)
 
     def _gather(self, key: RefKey) -> "asyncio.Future[Reference | None]":
         future = self._gathering.get(key)

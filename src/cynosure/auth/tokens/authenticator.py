@@ -85,6 +85,9 @@ class TokenAuthenticator:
         known = self._known.get((realm, token))
         if known is None or not known.checked_us <= now_us < known.good_until_us:
             known = await self._check(token, realm, now_us)
+        elif known.caller is not None and known.head == self._standings.get_head(realm):
+            # Nothing about any principal has changed since.
+            return known.caller
         stood = await self._standings.load(realm, known.identity)
         caller = known.caller
         if caller is None or known.head != stood.head:

@@ -96,7 +96,9 @@ class Committer:
 
     async def read(self, *, is_fresh: bool = False) -> Base:
         """The current state (`Heads.find`). While nothing moves, the same object."""
-        ref = await self._heads.load(self.key, is_fresh=is_fresh)
+        ref = None if is_fresh else self._heads.take_ahead(self.key)
+        if ref is None:
+            ref = await self._heads.load(self.key, is_fresh=is_fresh)
         base = self._last_read
         if base is None or base.ref != ref:
             base = self._last_read = await self._base_of(ref)
@@ -120,6 +122,8 @@ class Committer:
                 if outcome is not None:
                     return outcome
             self._enqueue(entry)
+        # Whatever this request reads from here on must show what it did.
+        self._heads.drop_ahead(self.key)
         try:
             return await asyncio.shield(entry.future)
         except asyncio.CancelledError:
