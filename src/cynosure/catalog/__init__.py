@@ -3,7 +3,7 @@
 - `operations/`     one file per operation; start with `load_table.py` and `commit_table.py`
 - `directory.py`    the catalogs of a realm by name; `opened.py` one of them, ready for operations
 - `targets.py`, `seeing.py`, `filtering.py`, `guards.py`   what the authorizer is asked about, and what a
-                    refusal or a list may tell
+                    refusal or a list may tell; `recent_permits.py` what need not be asked again
 - `roles/`          catalog roles, grants and who has them
 - `names.py`, `resolve.py`, `locations.py`   names and locations, their keys, and looking them up
 - `entities.py`, `managed/`   what the store holds of catalogs, namespaces, tables and views

@@ -19,7 +19,7 @@ from cynosure.catalog.guards import Guards, join_guards
 from cynosure.catalog.managed.recent import RecentTables
 from cynosure.catalog.names import Identifier, Namespace
 from cynosure.catalog.recent_lists import RecentLists
-from cynosure.catalog.recent_loads import RecentLoads
+from cynosure.catalog.recent_permits import PermitHeads, RecentPermits
 from cynosure.catalog.seeing import find_permission, require_permitted
 from cynosure.catalog.settings import CatalogSettings
 from cynosure.catalog.single_flight import SingleFlight
@@ -30,7 +30,7 @@ from cynosure.persistence.commit import Committed, Committer, Prepared, State, V
 from cynosure.persistence.lifecycle import Persistence
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.references import catalog_reference, realm_reference
-from cynosure.persistence.spi import ObjId, RealmId
+from cynosure.persistence.spi import RealmId
 from cynosure.persistence.store import Store
 from cynosure.storage.fileio import FileIO
 from cynosure.storage.location import Location
@@ -60,6 +60,7 @@ class OpenCatalog:
     """One catalog: its entity, its state and its files."""
 
     __slots__ = (
+        "_permits",
         "_principals",
         "allowed",
         "base",
@@ -69,7 +70,6 @@ class OpenCatalog:
         "grants",
         "likely_references",
         "limits",
-        "loads",
         "realm",
         "shared",
         "store",
@@ -88,7 +88,7 @@ class OpenCatalog:
         self.grants: Committer = shared.persistence.committer(catalog_reference(realm, entity.id, "grants"))
         """Of its roles and what is granted to them: `roles/`."""
         self._principals = realm_reference(realm, "principals")
-        self.loads = RecentLoads()
+        self._permits = RecentPermits()
         self.base = Location.parse(entity.base_location)
         self.allowed = (self.base, *(Location.parse(text) for text in entity.storage.allowed_locations))
         """Where files may be."""
@@ -99,14 +99,6 @@ class OpenCatalog:
             max_snapshots=sizes.snapshots,
         )
         """How large tables may become."""
-
-    def get_rights_heads(self, caller: Caller) -> tuple[ObjId, ObjId] | None:
-        """The heads that a permission of this caller rests on, if this request has read them ahead."""
-        heads = self.shared.persistence.heads
-        principals, grants = heads.get_ahead(self._principals), heads.get_ahead(self.grants.key)
-        if caller.identity is None or principals is None or grants is None:
-            return None
-        return principals.head, grants.head
 
     async def read(self) -> State:
         """The current state, linearizable."""
@@ -143,10 +135,31 @@ class OpenCatalog:
 
         What does not exist is refused as that, whoever asks.
         """
+        heads = self._find_heads(view, caller) if len(targets) == 1 else None
+        if heads is not None:
+            known = self._permits.get(caller, operation, targets[0], heads)
+            if known is not None:
+                return known
         shared = self.shared
-        return await require_permitted(
+        guards = await require_permitted(
             shared.authorizer, caller, operation, targets, view, is_hiding=shared.access.hide_existence
         )
+        if heads is not None:
+            self._permits.put(caller, operation, targets[0], heads, guards)
+        return guards
+
+    def _find_heads(self, view: View, caller: Caller) -> PermitHeads | None:
+        """What a permission to read rests on, if this request has read it ahead.
+
+        Whoever changes something is always asked about: its view must see what the permission rests on.
+        """
+        if type(view) is not State or caller.identity is None:
+            return None
+        heads = self.shared.persistence.heads
+        principals, grants = heads.get_ahead(self._principals), heads.get_ahead(self.grants.key)
+        if principals is None or grants is None:
+            return None
+        return PermitHeads(view.commit_id, principals.head, grants.head)
 
     async def authorize_one_of(
         self, view: View, caller: Caller, operations: Sequence[Operation], *targets: Target

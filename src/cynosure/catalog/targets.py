@@ -48,6 +48,8 @@ class InCatalog(Struct, frozen=True):
 
     kind: ClassVar[str]
     catalog: CatalogId
+    path: tuple[object, ...]
+    """The way to it below the catalog."""
 
     @property
     def name(self) -> str:

@@ -14,7 +14,6 @@ from cynosure.catalog.managed.loading import load_refs_answer, load_table_at
 from cynosure.catalog.managed.state import POINTER, TABLE
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.recent_loads import LoadHeads
 from cynosure.catalog.resolve import find_table_ref
 from cynosure.persistence.commit import State
 from cynosure.persistence.objects import ObjRef
@@ -33,16 +32,10 @@ async def load_table(
 ) -> TableAnswer:
     """The current version of a table."""
     view = await catalog.read()
-    rights = catalog.get_rights_heads(caller)
-    heads = None if rights is None else LoadHeads(view.commit_id, rights)
-    if heads is not None and (known := catalog.loads.get(caller, table, heads)) is not None:
-        return await _answer(catalog, caller, view, table, known, snapshots)
     ref = await find_table_ref(view, table)
     await catalog.authorize(view, caller, ops.LOAD_TABLE, catalog.found_table(table, ref))
     if ref is None:
         raise NoSuchTable(str(table))
-    if heads is not None:
-        catalog.loads.put(caller, table, heads, ref)
     return await _answer(catalog, caller, view, table, ref, snapshots)
 
 

@@ -1,4 +1,4 @@
-"""A load is answered from what was found before only while everything it rests on is the same."""
+"""A permission that was found before is used only while everything it rests on is the same."""
 
 import pytest
 
