@@ -9,24 +9,13 @@ from cynosure.common.errors import (
     BadInput,
     Conflict,
     CynosureError,
+    Named,
     NotFound,
     Unavailable,
 )
 
 
-class _Named:
-    """Puts the name right behind the message."""
-
-    message: str
-    fix: str
-    details: dict[str, object]
-
-    def __str__(self) -> str:
-        text = f"{self.message}: {self.details['name']}"
-        return f"{text}. {self.fix}" if self.fix else text
-
-
-class NoSuchCatalog(_Named, NotFound):
+class NoSuchCatalog(Named, NotFound):
     """No catalog of this name in the realm."""
 
     def __init__(self, name: str) -> None:
@@ -37,42 +26,42 @@ class NoSuchCatalog(_Named, NotFound):
         )
 
 
-class NoSuchNamespace(_Named, NotFound):
+class NoSuchNamespace(Named, NotFound):
     """No namespace of this name in the catalog."""
 
     def __init__(self, name: str) -> None:
         super().__init__("Namespace does not exist", name=name)
 
 
-class NoSuchTable(_Named, NotFound):
+class NoSuchTable(Named, NotFound):
     """No table of this name in the namespace."""
 
     def __init__(self, name: str) -> None:
         super().__init__("Table does not exist", name=name)
 
 
-class NoSuchView(_Named, NotFound):
+class NoSuchView(Named, NotFound):
     """No view of this name in the namespace."""
 
     def __init__(self, name: str) -> None:
         super().__init__("View does not exist", name=name)
 
 
-class NoSuchPolicy(_Named, NotFound):
+class NoSuchPolicy(Named, NotFound):
     """No policy of this name in the namespace."""
 
     def __init__(self, name: str) -> None:
         super().__init__("Policy does not exist", name=name)
 
 
-class NoSuchCatalogRole(_Named, NotFound):
+class NoSuchCatalogRole(Named, NotFound):
     """No catalog role of this name in the catalog."""
 
     def __init__(self, name: str) -> None:
         super().__init__("Catalog role does not exist", name=name)
 
 
-class NoSuchDropped(_Named, NotFound):
+class NoSuchDropped(Named, NotFound):
     """Nothing that can be restored has this id."""
 
     def __init__(self, name: str) -> None:
@@ -83,28 +72,28 @@ class NoSuchDropped(_Named, NotFound):
         )
 
 
-class CatalogExists(_Named, AlreadyExists):
+class CatalogExists(Named, AlreadyExists):
     """The catalog's name is taken."""
 
     def __init__(self, name: str) -> None:
         super().__init__("Catalog already exists", fix="Choose another name.", name=name)
 
 
-class CatalogRoleExists(_Named, AlreadyExists):
+class CatalogRoleExists(Named, AlreadyExists):
     """The catalog role's name is taken."""
 
     def __init__(self, name: str) -> None:
         super().__init__("Catalog role already exists", fix="Choose another name.", name=name)
 
 
-class NamespaceExists(_Named, AlreadyExists):
+class NamespaceExists(Named, AlreadyExists):
     """The namespace is there already."""
 
     def __init__(self, name: str) -> None:
         super().__init__("Namespace already exists", name=name)
 
 
-class TableExists(_Named, AlreadyExists):
+class TableExists(Named, AlreadyExists):
     """A table has this name; tables and views share one space of names."""
 
     def __init__(self, name: str, *, is_wanted_by_view: bool = False) -> None:
@@ -112,7 +101,7 @@ class TableExists(_Named, AlreadyExists):
         super().__init__(text, name=name)
 
 
-class ViewExists(_Named, AlreadyExists):
+class ViewExists(Named, AlreadyExists):
     """A view has this name; tables and views share one space of names."""
 
     def __init__(self, name: str, *, is_wanted_by_table: bool = False) -> None:
@@ -173,7 +162,7 @@ class InvalidName(BadInput):
     """A name that no catalog object can have."""
 
 
-class NotImported(_Named, Unavailable):
+class NotImported(Named, Unavailable):
     """Only the metadata file of a table is known; it has to be imported before it can be changed."""
 
     def __init__(self, name: str) -> None:

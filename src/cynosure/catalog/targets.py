@@ -43,57 +43,11 @@ class CatalogTarget(Struct, frozen=True):
         return "catalog", self.name
 
 
-class InCatalog(Struct, frozen=True):
-    """What is inside a catalog: namespaces, tables, views."""
-
-    kind: ClassVar[str]
-    catalog: CatalogId
-    path: tuple[object, ...]
-    """The way to it below the catalog."""
-
-    @property
-    def name(self) -> str:
-        """As messages name it."""
-        raise NotImplementedError
-
-    @property
-    def parent(self) -> Namespace:
-        """The namespace it is in."""
-        raise NotImplementedError
-
-    def no_such(self) -> NotFound:
-        """The error when there is none."""
-        raise NotImplementedError
-
-    async def locate(self, view: View) -> ObjRef:
-        """Where its state is; the error of `no_such` when there is none."""
-        raise NotImplementedError
-
-    async def load_id(self, view: View, ref: ObjRef) -> ObjId:
-        """Its stable id."""
-        raise NotImplementedError
-
-    async def walk(self, view: View) -> AsyncIterator[ObjId]:
-        """The levels of its namespace, then its own id."""
-        # Order: its own first, so that what is missing is missing whatever the caller may see above it.
-        ref = await self.locate(view)
-        # No generator inside: a walk may be left half way, and that one would be left to the collector.
-        for each in await _load_levels(view, self.parent):
-            yield each
-        yield await self.load_id(view, ref)
-
-    def place(self, depth: int) -> tuple[str, str]:
-        """See `Target.place`."""
-        parent = self.parent
-        if depth < len(parent):
-            return "namespace", namespace_text(parent[: depth + 1])
-        return self.kind, self.name
-
-
-class NamespaceTarget(InCatalog, frozen=True):
+class NamespaceTarget(Struct, frozen=True):
     """A namespace; without levels, the root of the catalog."""
 
     kind: ClassVar[str] = "namespace"
+    catalog: CatalogId
     path: Namespace
 
     @property
@@ -120,13 +74,18 @@ class NamespaceTarget(InCatalog, frozen=True):
 
     def walk(self, view: View) -> AsyncIterator[ObjId]:
         """Its levels; none for the root."""
-        return super().walk(view) if self.path else NoSteps()
+        return _walk(self, view) if self.path else NoSteps()
+
+    def place(self, depth: int) -> tuple[str, str]:
+        """See `Target.place`."""
+        return _place(self, depth)
 
 
-class TableTarget(InCatalog, frozen=True):
+class TableTarget(Struct, frozen=True):
     """A table."""
 
     kind: ClassVar[str] = "table"
+    catalog: CatalogId
     path: Identifier
     ref: ObjRef | None = None
     """Where its state is, when it was looked up in the same state before: its name is not looked up again."""
@@ -155,11 +114,20 @@ class TableTarget(InCatalog, frozen=True):
         """Its stable id."""
         return self.id or (await load_identity(view, ref))[0]
 
+    def walk(self, view: View) -> AsyncIterator[ObjId]:
+        """The levels of its namespace, then its own id."""
+        return _walk(self, view)
 
-class ViewTarget(InCatalog, frozen=True):
+    def place(self, depth: int) -> tuple[str, str]:
+        """See `Target.place`."""
+        return _place(self, depth)
+
+
+class ViewTarget(Struct, frozen=True):
     """A view."""
 
     kind: ClassVar[str] = "view"
+    catalog: CatalogId
     path: Identifier
 
     @property
@@ -183,6 +151,34 @@ class ViewTarget(InCatalog, frozen=True):
     async def load_id(self, view: View, ref: ObjRef) -> ObjId:
         """Its stable id."""
         return await load_view_id(view, ref)
+
+    def walk(self, view: View) -> AsyncIterator[ObjId]:
+        """The levels of its namespace, then its own id."""
+        return _walk(self, view)
+
+    def place(self, depth: int) -> tuple[str, str]:
+        """See `Target.place`."""
+        return _place(self, depth)
+
+
+InCatalog = NamespaceTarget | TableTarget | ViewTarget
+"""What is inside a catalog: each can be located, has a stable id, and an error for when there is none."""
+
+
+async def _walk(target: InCatalog, view: View) -> AsyncIterator[ObjId]:
+    # Order: its own first, so that what is missing is missing whatever the caller may see above it.
+    ref = await target.locate(view)
+    # No generator inside: a walk may be left half way, and that one would be left to the collector.
+    for each in await _load_levels(view, target.parent):
+        yield each
+    yield await target.load_id(view, ref)
+
+
+def _place(target: InCatalog, depth: int) -> tuple[str, str]:
+    parent = target.parent
+    if depth < len(parent):
+        return "namespace", namespace_text(parent[: depth + 1])
+    return target.kind, target.name
 
 
 class Veiled:

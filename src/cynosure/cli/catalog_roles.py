@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cynosure.cli.names import (
+    OfCatalog,
     Properties,
     RemoveProperties,
     SetProperties,
@@ -26,7 +27,6 @@ app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Argument(metavar="ROLE", help="Name of the catalog role.")]
-OfCatalog = Annotated[str, typer.Option("--catalog", metavar="NAME", help="The catalog.")]
 ToRole = Annotated[str, typer.Option("--principal-role", metavar="ROLE", help="The principal role.")]
 
 

@@ -12,6 +12,10 @@ from cynosure.common.errors import BadInput
 Separator = Annotated[
     str, typer.Option("--separator", help="What separates the levels of names, if one of them holds a dot.")
 ]
+OfCatalog = Annotated[str, typer.Option("--catalog", metavar="NAME", help="The catalog.")]
+OfNamespace = Annotated[
+    str, typer.Option("--namespace", metavar="NAMESPACE", help="With dots between levels.")
+]
 Properties = Annotated[
     list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="May be repeated.")
 ]

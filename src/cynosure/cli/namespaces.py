@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cynosure.cli.names import (
+    OfCatalog,
     Properties,
     RemoveProperties,
     Separator,
@@ -26,7 +27,6 @@ app = typer.Typer(
     epilog="A NAMESPACE has dots between its levels; `--separator` is for names that hold dots.",
 )
 
-OfCatalog = Annotated[str, typer.Option("--catalog", metavar="NAME", help="The catalog.")]
 Name = Annotated[str, typer.Argument(metavar="NAMESPACE", help="With dots between levels.")]
 
 

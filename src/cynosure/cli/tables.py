@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from cynosure.cli import options, table_files
-from cynosure.cli.names import Separator, format_time, split_name
+from cynosure.cli.names import OfCatalog, OfNamespace, Separator, format_time, split_name
 from cynosure.cli.operator import run_operator_command
 from cynosure.cli.output import print_fields, print_json, print_table
 from cynosure.cli.remote import Remote, connected
@@ -19,10 +19,6 @@ app = typer.Typer(
 )
 
 _FILES = "Operate, on the server's machine"
-OfCatalog = Annotated[str, typer.Option("--catalog", metavar="NAME", help="The catalog.")]
-OfNamespace = Annotated[
-    str, typer.Option("--namespace", metavar="NAMESPACE", help="With dots between levels.")
-]
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table.")]
 
 app.command("export", rich_help_panel=_FILES)(table_files.export)

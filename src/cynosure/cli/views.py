@@ -4,17 +4,13 @@ from typing import Annotated, Any
 
 import typer
 
-from cynosure.cli.names import Separator, split_name
+from cynosure.cli.names import OfCatalog, OfNamespace, Separator, split_name
 from cynosure.cli.output import print_fields, print_json, print_table
 from cynosure.cli.remote import Remote, connected
 from cynosure.cli.roles_output import print_done
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="List, look at and drop views.")
 
-OfCatalog = Annotated[str, typer.Option("--catalog", metavar="NAME", help="The catalog.")]
-OfNamespace = Annotated[
-    str, typer.Option("--namespace", metavar="NAMESPACE", help="With dots between levels.")
-]
 Name = Annotated[str, typer.Argument(metavar="VIEW", help="The view.")]
 
 

@@ -50,6 +50,18 @@ class CynosureError(Exception):
         return f"{text}. {self.fix}" if self.fix else text
 
 
+class Named:
+    """Puts what is named right behind the message: for texts that clients of a protocol read."""
+
+    message: str
+    fix: str
+    details: dict[str, Any]
+
+    def __str__(self) -> str:
+        text = f"{self.message}: {self.details['name']}"
+        return f"{text}. {self.fix}" if self.fix else text
+
+
 class BadInput(CynosureError):
     """The caller's value is wrong. `field` names it, `fix` says what would be right."""
 

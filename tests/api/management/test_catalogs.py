@@ -7,6 +7,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 import pytest
 
+from cynosure.auth.entities import ROOT
 from tests.api.world import BASE, World
 
 pytestmark = pytest.mark.anyio
@@ -66,7 +67,7 @@ async def test_the_admins_of_a_catalog_can_be_chosen(world: World, root: httpx.A
     assert (await root.post("/catalogs", json=body)).status_code == 201
     assert (await root.get("/catalogs/lake/catalog-roles")).status_code == 403
 
-    await root.put("/principals/root/principal-roles", json={"principalRole": {"name": "stewards"}})
+    await root.put(f"/principals/{ROOT}/principal-roles", json={"principalRole": {"name": "stewards"}})
     path = "/principal-roles/stewards/catalog-roles/lake"
     assert [each["name"] for each in (await root.get(path)).json()["roles"]] == ["catalog_admin"]
 

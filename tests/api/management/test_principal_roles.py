@@ -4,6 +4,8 @@ from typing import Any
 import httpx
 import pytest
 
+from cynosure.auth.entities import ROOT
+
 pytestmark = pytest.mark.anyio
 
 
@@ -125,17 +127,17 @@ async def test_assignments_are_listed_in_pages(root: httpx.AsyncClient) -> None:
 async def test_assigning_what_is_not_there_is_not_found(root: httpx.AsyncClient, error_of: Any) -> None:
     body = {"principalRole": {"name": "none"}}
 
-    assert error_of(await root.put("/principals/root/principal-roles", json=body))[0] == 404
+    assert error_of(await root.put(f"/principals/{ROOT}/principal-roles", json=body))[0] == 404
     body = {"principalRole": {"name": "service_admin"}}
     assert error_of(await root.put("/principals/none/principal-roles", json=body))[0] == 404
-    assert error_of(await root.put("/principals/root/principal-roles", json={}))[0] == 400
+    assert error_of(await root.put(f"/principals/{ROOT}/principal-roles", json={}))[0] == 400
 
 
 async def test_a_federated_role_is_not_assigned_by_hand(root: httpx.AsyncClient, error_of: Any) -> None:
     made = await create(root, "engineers", federated=True)
     body = {"principalRole": {"name": "engineers"}}
 
-    answer = await root.put("/principals/root/principal-roles", json=body)
+    answer = await root.put(f"/principals/{ROOT}/principal-roles", json=body)
 
     assert made["federated"] is True
     assert error_of(answer)[0] == 400

@@ -5,6 +5,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from cynosure.auth.entities import ROOT
 from cynosure.testing.login import Credential
 from tests.api.world import World
 
@@ -295,11 +296,11 @@ async def test_deleting_a_principal_ends_its_tokens(
         ("GET", "/principals/root", None),
         ("PUT", "/principals/root", {"currentEntityVersion": 1, "properties": {}}),
         ("DELETE", "/principals/root", None),
-        ("POST", "/principals/root/rotate", None),
-        ("POST", "/principals/root/reset", None),
-        ("GET", "/principals/root/principal-roles", None),
+        ("POST", f"/principals/{ROOT}/rotate", None),
+        ("POST", f"/principals/{ROOT}/reset", None),
+        ("GET", f"/principals/{ROOT}/principal-roles", None),
         ("PUT", "/principals/nobody/principal-roles", {"principalRole": {"name": "service_admin"}}),
-        ("DELETE", "/principals/root/principal-roles/service_admin", None),
+        ("DELETE", f"/principals/{ROOT}/principal-roles/service_admin", None),
         ("PUT", "/cynosure/principals/nobody/trusted-service", {"trusted": True}),
     ],
 )

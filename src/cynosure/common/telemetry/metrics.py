@@ -16,6 +16,7 @@ A maintainer must not break: no two live processes share a slot; no process fork
 import errno
 import os
 import shutil
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable
 from pathlib import Path
@@ -36,7 +37,7 @@ _FILE_BYTES = 2**20
 CONTENT_TYPE = prometheus_client.CONTENT_TYPE_PLAIN_0_0_4
 
 
-class Metric:
+class Metric(ABC):
     """A declared metric. Declare it once, at module level, in the room that it describes."""
 
     kind: ClassVar[str]
@@ -52,8 +53,8 @@ class Metric:
         if Metric.declared.setdefault(self.name, self) is not self:
             raise TypeError(f"metric {self.name} is declared twice")
 
-    def _bind(self, registry: CollectorRegistry) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def _bind(self, registry: CollectorRegistry) -> Any: ...
 
     def series(self, labels: dict[str, str]) -> Any:
         """The live series, or `None` when metrics are off."""
