@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from cynosure.auth.entities import CATALOG_ROLE, CatalogRoleEntity
-from cynosure.catalog.errors import NoSuchCatalogRole
 from cynosure.persistence.commit import View
 from cynosure.persistence.index import encode_id_key, encode_key
 from cynosure.persistence.objects import ObjRef
@@ -33,14 +32,6 @@ async def find_role(view: View, name: str) -> FoundRole | None:
         return None
     ref = ObjRef.unpack(value)
     return FoundRole(ref, (await view.load_many(CATALOG_ROLE, [ref.id]))[0])
-
-
-async def load_role(view: View, name: str) -> FoundRole:
-    """The role of this name; `NoSuchCatalogRole` when there is none."""
-    found = await find_role(view, name)
-    if found is None:
-        raise NoSuchCatalogRole(name)
-    return found
 
 
 async def load_roles_by_id(view: View, ids: Iterable[ObjId]) -> list[CatalogRoleEntity]:
