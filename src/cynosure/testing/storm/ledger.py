@@ -63,7 +63,13 @@ class Seen(Struct, frozen=True, tag="seen"):
     """Sum of all counts."""
 
 
-Event = Started | Sent | Done | Failed | Seen
+class Again(Struct, frozen=True, tag="again"):
+    """A request with a key is sent once more: what it was told before no longer says what became of it."""
+
+    id: str
+
+
+Event = Started | Sent | Done | Failed | Again | Seen
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Event)
 

@@ -15,7 +15,7 @@ from cynosure.persistence.history.check import check_reference
 from cynosure.persistence.history.log import walk_log
 from cynosure.persistence.lifecycle import Persistence
 from cynosure.persistence.spi import ObjId
-from cynosure.testing.storm.ledger import Done, Event, Failed, Seen, Sent
+from cynosure.testing.storm.ledger import Again, Done, Event, Failed, Seen, Sent
 from cynosure.testing.storm.writers import MAIN, read_counts
 
 
@@ -104,6 +104,9 @@ def _judge(events: list[Event], applied: dict[str, _Applied], totals: dict[int, 
     problems: list[str] = []
     finished = {event.id for event in events if isinstance(event, Done)}
     unknown = {event.id for event in events if isinstance(event, Failed) and event.is_unknown}
+    # Sent once more, and then the storm ended: whoever was refused before may be in the chain by now.
+    last = {event.id: event for event in events if isinstance(event, Failed | Again)}
+    unknown |= {event.id for event in last.values() if isinstance(event, Again)}
     for event in events:
         match event:
             case Done():

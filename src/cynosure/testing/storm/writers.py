@@ -29,7 +29,7 @@ from cynosure.persistence.references import (
 from cynosure.persistence.settings import PersistenceSettings
 from cynosure.persistence.spi import Backend, CatalogId
 from cynosure.testing import workload
-from cynosure.testing.storm.ledger import Done, Failed, Ledger, Seen, Sent, now_s
+from cynosure.testing.storm.ledger import Again, Done, Failed, Ledger, Seen, Sent, now_s
 
 CATALOG = CatalogId("storm")
 MAIN = catalog_reference(DEFAULT_REALM, CATALOG, "main")
@@ -140,7 +140,7 @@ class _Writer:
             key_hash=request_id if self._storm.has_keys else "",
         )
         while not await self._commit(request) and self._storm.has_keys:
-            pass
+            self._ledger.note(Again(request_id))
 
     async def _commit(self, request: Request[int]) -> bool:
         try:
