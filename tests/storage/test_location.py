@@ -26,6 +26,20 @@ def parse(text: str) -> Location:
             ("file", "", "a", "b"),
         ),
         (["gs://bkt/a", "gs://bkt/a/"], ("gs", "bkt", "a")),
+        (
+            [
+                "abfss://lake@acct.dfs.core.windows.net/a",
+                "abfs://lake@acct.dfs.core.windows.net/a/",
+                "ABFSS://lake@acct.blob.core.windows.net/a",
+                "wasb://lake@acct.blob.core.windows.net/a",
+                "wasbs://lake@acct.dfs.core.windows.net/a/",
+            ],
+            ("az", "lake@acct.dfs.core.windows.net", "a"),
+        ),
+        (
+            ["abfss://a-b@acct.z07.dfs.storage.azure.net", "wasbs://a-b@acct.z07.blob.storage.azure.net/"],
+            ("az", "a-b@acct.z07.dfs.storage.azure.net"),
+        ),
         (["s3://bkt", "s3a://bkt/"], ("s3", "bkt")),
         (["/", "file:/", "file:///", "file://localhost/"], ("file", "")),
     ],
@@ -46,6 +60,7 @@ def test_spellings_of_one_place_are_equal(spellings: list[str], key: tuple[str, 
         ("file://localhost/x", "file://localhost/x"),
         ("/tmp/x", "/tmp/x"),
         ("s3://bkt/", "s3://bkt"),
+        ("wasb://lake@acct.blob.core.windows.net/", "wasb://lake@acct.blob.core.windows.net"),
         ("file:///", "file:///"),
         ("/", "/"),
     ],
@@ -56,7 +71,10 @@ def test_the_spelling_is_kept_without_its_trailing_slash(text: str, kept: str):
     assert parse(kept) == parse(text)
 
 
-@pytest.mark.parametrize("base", ["s3a://bkt", "s3://bkt/a/", "/", "/a", "file:/", "file:///a", "file:///"])
+@pytest.mark.parametrize(
+    "base",
+    ["s3a://bkt", "s3://bkt/a/", "wasb://abc@acct.blob.b.c", "/", "/a", "file:/", "file:///a", "file:///"],
+)
 def test_a_child_keeps_the_spelling_of_its_parent(base: str):
     child = parse(base).child("x", "y z")
 
@@ -111,6 +129,40 @@ HOSTILE = [
     "s3://bkt/" + "x" * 256,
     "s3://bkt/" + "é" * 128,
     "s3://bkt/" + "/".join(["x" * 200] * 6),
+    "abfss://lake/a",
+    "abfss://acct.dfs.core.windows.net/a",
+    "abfss:lake@acct.dfs.core.windows.net/a",
+    "abfss:///lake@acct.dfs.core.windows.net/a",
+    "abfss://@acct.dfs.core.windows.net/a",
+    "abfss://lake@acct/a",
+    "abfss://lake@acct.core.windows.net/a",
+    "abfss://lake@dfs.core.windows.net/a",
+    "abfss://lake@acct.dfs.net/a",
+    "abfss://lake@acct.dfs.core.windows.net:443/a",
+    "abfss://lake@acct.dfs.core.windows.net./a",
+    "abfss://lake@acct.dfs.core..windows.net/a",
+    "abfss://lake@acct.dfs.-core.windows.net/a",
+    "abfss://lake@acct.DFS.core.windows.net/a",
+    "abfss://lake@ACCT.dfs.core.windows.net/a",
+    "abfss://Lake@acct.dfs.core.windows.net/a",
+    "abfss://lake@other@acct.dfs.core.windows.net/a",
+    "abfss://lake:secret@acct.dfs.core.windows.net/a",
+    "abfss://la--ke@acct.dfs.core.windows.net/a",
+    "abfss://-lake@acct.dfs.core.windows.net/a",
+    "abfss://$root@acct.dfs.core.windows.net/a",
+    "abfss://ab@acct.dfs.core.windows.net/a",
+    "abfss://" + "a" * 64 + "@acct.dfs.core.windows.net/a",
+    "abfss://lake@ac.dfs.core.windows.net/a",
+    "abfss://lake@" + "a" * 25 + ".dfs.core.windows.net/a",
+    "abfss://lake@acct.queue.core.windows.net/a",
+    "abfss://lake@acct.z1.dfs.storage.azure.net/a",
+    "abfss://lake@acct.dfs.core.windows.net//a",
+    "abfss://lake@acct.dfs.core.windows.net/a/../b",
+    "abfss://lake@acct.dfs.core.windows.net/a./b",
+    "abfss://lake@acct.dfs.core.windows.net/a/b.",
+    "abfss://lake@acct.dfs.core.windows.net/...",
+    "abfss://lake@acct.dfs.core.windows.net?sig=x/a",
+    "https://acct.blob.core.windows.net/lake/a",
     "file://host/a",
     "file://host",
     "file://",
@@ -202,6 +254,21 @@ def test_a_child_cannot_climb_or_reach_further_than_one_name(segment: str):
             parse("s3://bkt/a").child(*segments)
 
 
+def test_accounts_zones_and_clouds_are_different_places():
+    hosts = ["acct.dfs.core.windows.net", "acct2.dfs.core.windows.net", "acct.dfs.core.chinacloudapi.cn"]
+    hosts += ["acct.z01.dfs.storage.azure.net", "acct.z02.dfs.storage.azure.net"]
+
+    places = {parse(f"abfss://{container}@{host}/a") for host in hosts for container in ("lake", "pond")}
+
+    assert len(places) == 2 * len(hosts)
+
+
+def test_a_child_in_azure_does_not_end_with_a_dot():
+    for segments in (("a.",), ("a.", "b"), ("b", "...")):
+        with pytest.raises(BadInput):
+            parse("abfss://lake@acct.dfs.core.windows.net/x").child(*segments)
+
+
 def test_a_path_that_grows_too_long_is_refused():
     location = parse("s3://bkt/" + "/".join(["é" * 100] * 5))
     assert location.child("x" * 18).key()
@@ -238,7 +305,20 @@ def test_allowed_is_inside_of_any():
 
 
 names = st.text(st.sampled_from("ab.%/2eE"), min_size=1, max_size=4)
-schemes = st.sampled_from(["s3://bkt/", "s3a://bkt/", "s3n://tub/", "gs://bkt/", "file:///", "file:/", "/"])
+schemes = st.sampled_from(
+    [
+        "s3://bkt/",
+        "s3a://bkt/",
+        "s3n://tub/",
+        "gs://bkt/",
+        "abfss://lake@acct.dfs.core.windows.net/",
+        "wasb://lake@acct.blob.core.windows.net/",
+        "abfs://pond@acct.blob.core.windows.net/",
+        "file:///",
+        "file:/",
+        "/",
+    ]
+)
 texts = st.builds(
     lambda scheme, parts, slash: scheme + "/".join(parts) + slash,
     schemes,
@@ -250,7 +330,8 @@ texts = st.builds(
 def naive(text: str) -> list[str] | None:
     """The same rules, written the slow and obvious way; `None` where the text is refused."""
     place, rest = text.split(":", 1) if ":" in text else ("file", text)
-    place = {"s3a": "s3", "s3n": "s3"}.get(place, place)
+    place = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "abfss"}.get(place, place)
+    rest = rest.replace("@acct.blob.", "@acct.dfs.")
     if ":" in text and rest.startswith("//"):
         host, slash, path = rest[2:].partition("/")
         if place == "file" and (host or not slash):
@@ -264,7 +345,10 @@ def naive(text: str) -> list[str] | None:
     if parts == [""] and not path:
         parts = []
     decoded = [part.replace("%2e", ".").replace("%2E", ".") for part in parts]
-    return None if any(part in ("", ".", "..") for part in decoded) else [place, *parts]
+    if any(part in ("", ".", "..") for part in decoded):
+        return None
+    is_cut = place.startswith("abfss") and any(part.endswith(".") for part in parts)
+    return None if is_cut else [place, *parts]
 
 
 def parse_or_none(text: str) -> Location | None:

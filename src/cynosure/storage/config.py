@@ -1,11 +1,11 @@
 """Where a catalog's files may lie and how they are reached: the storage part of a catalog's definition.
 
 It is stored with the catalog, so fields only ever get added, with defaults; what belongs together is a struct
-of its own, because more than 15 fields are encoded in another way. Errors name fields as the management API
-does (`allowedLocations`, `roleArn` …).
+of its own, because more than 15 fields are encoded in another way. What makes sense in them is the matter of
+`check_config.py`.
 
 Keys of an object store are kept in the configuration itself, sealed by the keyring (`common.keyring`) for the
-catalog they belong to: `seal_s3_keys` when an operator sets them, `open_s3_keys` when the FileIO is built.
+catalog they belong to: `seal_keys` when an operator sets them, `open_…_keys` when the storage is opened.
 The *owner* (realm and id of the catalog) is authenticated with them, so sealed keys that are copied into
 another catalog's configuration do not open there. Clear keys are `Secret`s that cannot be encoded.
 
@@ -13,22 +13,15 @@ A maintainer must not break: nothing here, nor in what is built from it, falls b
 instance metadata or files in a home directory when keys are missing.
 """
 
-import re
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
-from cynosure.common.errors import BadInput, CorruptObject
+from cynosure.common.errors import CorruptObject
 from cynosure.common.keyring import Keyring
 from cynosure.common.secrets import Secret
-from cynosure.storage.location import Location, SchemeClass, is_allowed
-
-_ARN = re.compile(r"arn:[\w-]+:[\w-]+:[\w-]*:[\w-]*:[\x21-\x7e]{1,1024}", re.ASCII)
-
-_EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
-_MAX_NAME_CHARS = 256
+from cynosure.storage.location import Location
 
 Owner = Sequence[str]
 """What sealed keys belong to: the realm and the id of the catalog."""
@@ -83,7 +76,7 @@ class S3Storage(
     path_style_access: bool = False
     """The bucket is the first part of the path instead of the host name."""
     sealed_keys: bytes | None = None
-    """Access key and secret, made by `seal_s3_keys`. Without them the files cannot be reached yet: Apache
+    """Access key and secret, made by `seal_keys`. Without them the files cannot be reached yet: Apache
     Polaris' clients create catalogs without a key, and it is set afterwards."""
     storage_name: str | None = None
     """A name for this storage that operators and clients agree on."""
@@ -91,7 +84,54 @@ class S3Storage(
     kms: S3Kms = S3Kms()
 
 
-StorageConfig = FileStorage | S3Storage
+class GcsStorage(
+    Struct, frozen=True, kw_only=True, tag_field="storageType", tag="GCS", rename="camel", omit_defaults=True
+):
+    """Buckets of Google Cloud Storage."""
+
+    allowed_locations: tuple[str, ...]
+    gcs_service_account: str | None = None
+    """The service account that reaches the files, impersonated by the key's own. Left out: the key's own."""
+    endpoint: str | None = None
+    """URL of the storage, for this server and its clients. Left out: Google's."""
+    token_endpoint: str | None = None
+    """URL that stands for all of Google's token services. Left out: theirs."""
+    sealed_keys: bytes | None = None
+    """Key of a service account, made by `seal_keys`."""
+    storage_name: str | None = None
+
+
+class AzureStorage(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag_field="storageType",
+    tag="AZURE",
+    rename="camel",
+    omit_defaults=True,
+):
+    """Containers of one account of Azure Blob Storage or Data Lake Storage."""
+
+    allowed_locations: tuple[str, ...]
+    tenant_id: str
+    """The directory in which the application that reaches the files has its account."""
+    multi_tenant_app_name: str | None = None
+    """The application, for the owner of the tenant to find."""
+    consent_url: str | None = None
+    """Where the owner of the tenant consents to it."""
+    hierarchical: bool = False
+    """The account has directories (hierarchical namespace), so that credentials can be given for one."""
+    endpoint: str | None = None
+    """URL that stands for the account's host, for this server and its clients: an emulator, a gateway. The
+    account is the first part of the path there. Left out: the host that the locations name."""
+    authority_host: str | None = None
+    """URL of the service that gives tokens. Left out: Microsoft's of the cloud that the account is in."""
+    sealed_keys: bytes | None = None
+    """Client id and secret of the application, made by `seal_keys`."""
+    storage_name: str | None = None
+
+
+StorageConfig = FileStorage | S3Storage | GcsStorage | AzureStorage
 
 
 class S3Keys(Struct, frozen=True):
@@ -101,111 +141,74 @@ class S3Keys(Struct, frozen=True):
     secret_access_key: Secret
 
 
+class GcsKeys(Struct, frozen=True):
+    """The key of a service account in clear."""
+
+    client_email: str
+    private_key_id: str
+    private_key: Secret
+    """In PEM."""
+
+
+class AzureKeys(Struct, frozen=True):
+    """The secret of a registered application in clear."""
+
+    client_id: str
+    client_secret: Secret
+
+
+StorageKeys = S3Keys | GcsKeys | AzureKeys
+
+KEYS_OF: dict[type[StorageConfig], type[StorageKeys]] = {
+    S3Storage: S3Keys,
+    GcsStorage: GcsKeys,
+    AzureStorage: AzureKeys,
+}
+"""Which keys fit which storage; local files have none."""
+
+
 def allowed_locations(config: StorageConfig) -> tuple[Location, ...]:
     """The allowed locations, parsed."""
     return tuple(Location.parse(text, field="allowedLocations") for text in config.allowed_locations)
 
 
-def check_storage(config: StorageConfig, *, file_roots: Sequence[Location]) -> None:
-    """Refuse a configuration that cannot work or must not be: `BadInput` names the field.
-
-    `file_roots` are the directories below which this server serves files at all; without any it does not.
-    """
-    allowed = allowed_locations(config)
-    if not allowed:
-        raise BadInput(
-            "A storage has no allowed location",
-            field="allowedLocations",
-            fix="Name at least the base location of the catalog.",
-        )
-    name = config.storage_name
-    if name is not None and not (name and len(name) <= _MAX_NAME_CHARS and name.isprintable()):
-        raise BadInput(
-            "The name of a storage is not valid",
-            field="storageName",
-            fix=f"Use 1 to {_MAX_NAME_CHARS} printable characters.",
-        )
-    scheme: SchemeClass = "file" if isinstance(config, FileStorage) else "s3"
-    for location in allowed:
-        if location.scheme != scheme:
-            raise BadInput(
-                "An allowed location is of another kind than its storage",
-                field="allowedLocations",
-                fix=f"Use {scheme}: locations, or another storage type.",
-                location=location.text,
-            )
-        if scheme == "file" and not is_allowed(location, file_roots):
-            raise BadInput(
-                "This server does not serve files at this location",
-                field="allowedLocations",
-                fix="Choose a location below one of: "
-                + (", ".join(root.text for root in file_roots) or "(none: files are not served here)"),
-                location=location.text,
-            )
-    if isinstance(config, S3Storage):
-        _check_s3(config)
-
-
-def _check_s3(config: S3Storage) -> None:
-    if not config.region.replace("-", "").isalnum():
-        raise BadInput("A region is not valid", field="region", fix="Write it as in us-east-1.")
-    for field, url in (
-        ("endpoint", config.endpoint),
-        ("endpointInternal", config.endpoint_internal),
-        ("stsEndpoint", config.sts.endpoint),
-    ):
-        if url is not None and not _is_endpoint(url):
-            raise BadInput(
-                "An endpoint is not a URL",
-                field=field,
-                fix="Write https://host or http://host:port, without user, path or query.",
-            )
-    for field, arn in (
-        ("roleArn", config.sts.role_arn),
-        ("userArn", config.sts.user_arn),
-        ("currentKmsKey", config.kms.current_key),
-        *(("allowedKmsKeys", each) for each in config.kms.allowed_keys),
-    ):
-        if arn is not None and not _ARN.fullmatch(arn):
-            raise BadInput(
-                "A resource name is not valid",
-                field=field,
-                fix="Write it as in arn:aws:iam::ACCOUNT:role/NAME.",
-            )
-    if config.sts.external_id is not None and not _EXTERNAL_ID.fullmatch(config.sts.external_id):
-        raise BadInput(
-            "An external id is not valid",
-            field="externalId",
-            fix="Use 2 to 1224 letters, digits and + = , . @ : / - _ characters.",
-        )
-
-
-def _is_endpoint(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return (
-            parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            and "@" not in parts.netloc
-            and (parts.port is None or parts.port > 0)
-            and parts.path in ("", "/")
-            and not (parts.query or parts.fragment)
-        )
-    except ValueError:
-        return False
-
-
-def seal_s3_keys(keys: S3Keys, keyring: Keyring, owner: Owner) -> bytes:
-    """What `S3Storage.sealed_keys` holds."""
-    clear = msgspec.msgpack.encode((keys.access_key_id, keys.secret_access_key.reveal()))
-    return keyring.encrypt(clear, ("storage", "s3-keys", *owner))
+def seal_keys(keys: StorageKeys, keyring: Keyring, owner: Owner) -> bytes:
+    """What the field `sealed_keys` of a storage holds."""
+    parts: tuple[str, ...]
+    match keys:
+        case S3Keys(access_key_id, secret):
+            kind, parts = "s3-keys", (access_key_id, secret.reveal())
+        case AzureKeys(client_id, secret):
+            kind, parts = "azure-keys", (client_id, secret.reveal())
+        case GcsKeys(email, key_id, secret):
+            kind, parts = "gcs-keys", (email, key_id, secret.reveal())
+    return keyring.encrypt(msgspec.msgpack.encode(parts), ("storage", kind, *owner))
 
 
 def open_s3_keys(sealed: bytes, keyring: Keyring, owner: Owner) -> S3Keys:
     """The keys in clear. `CorruptObject` when they were sealed for another owner."""
-    clear = keyring.decrypt(sealed, ("storage", "s3-keys", *owner))
-    try:
-        access_key_id, secret = msgspec.msgpack.decode(clear, type=tuple[str, str])
-    except msgspec.DecodeError as error:
-        raise CorruptObject("Sealed S3 keys are not what they should be") from error
+    access_key_id, secret = _open(sealed, "s3-keys", 2, keyring, owner)
     return S3Keys(access_key_id, Secret(secret))
+
+
+def open_gcs_keys(sealed: bytes, keyring: Keyring, owner: Owner) -> GcsKeys:
+    """As `open_s3_keys`."""
+    email, key_id, private_key = _open(sealed, "gcs-keys", 3, keyring, owner)
+    return GcsKeys(email, key_id, Secret(private_key))
+
+
+def open_azure_keys(sealed: bytes, keyring: Keyring, owner: Owner) -> AzureKeys:
+    """As `open_s3_keys`."""
+    client_id, secret = _open(sealed, "azure-keys", 2, keyring, owner)
+    return AzureKeys(client_id, Secret(secret))
+
+
+def _open(sealed: bytes, kind: str, count: int, keyring: Keyring, owner: Owner) -> tuple[str, ...]:
+    clear = keyring.decrypt(sealed, ("storage", kind, *owner))
+    try:
+        parts = msgspec.msgpack.decode(clear, type=tuple[str, ...])
+    except msgspec.DecodeError as error:
+        raise CorruptObject("Sealed keys of a storage are not what they should be") from error
+    if len(parts) != count:
+        raise CorruptObject("Sealed keys of a storage are not what they should be")
+    return parts

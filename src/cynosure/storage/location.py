@@ -8,8 +8,12 @@ what it returns is a new stored format.
     text                                          class    authority   segments
     s3://bucket/a/b  s3a://…  s3n://…             s3       bucket      a, b
     gs://bucket/a/b                               gs       bucket      a, b
+    abfss://container@account.dfs.core.windows.net/a/b  abfs://…  wasb://…@account.blob.…  wasbs://…
+                                                  az       container@account.dfs.core.windows.net
     /a/b  file:/a/b  file:///a/b  file://localhost/a/b/
                                                   file               a, b
+
+An account of Azure has two hosts, `dfs` and `blob`, for the same files; the authority names the first.
 
 Percent sequences are literal characters, as object stores and Iceberg's clients take them. `?` and `#` are
 refused because clients disagree on them: some cut the text there, and would reach another table's files.
@@ -23,16 +27,29 @@ from typing import Any, Final, Literal
 
 from cynosure.common.errors import BadInput
 
-SchemeClass = Literal["s3", "gs", "file"]
+SchemeClass = Literal["s3", "gs", "az", "file"]
 
 MAX_PATH_BYTES: Final = 1024
 """The longest key of S3 and GCS; file systems take at least as much."""
 MAX_SEGMENT_BYTES: Final = 255
 """The longest file name. Object stores take more, but a table must be movable between storages."""
 
-_CLASSES: Final[dict[str, SchemeClass]] = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "file": "file"}
+_CLASSES: Final[dict[str, SchemeClass]] = {
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gs",
+    "abfss": "az",
+    "abfs": "az",
+    "wasbs": "az",
+    "wasb": "az",
+    "file": "file",
+}
 # No upper case: object stores do not allow it, and host names, which buckets become, ignore case.
 _BUCKET: Final = re.compile(r"[a-z0-9](?:[a-z0-9_-]|\.(?!\.)){0,254}")
+# Container and account as Azure allows them. Some accounts have a zone in their host.
+_CONTAINER: Final = re.compile(r"(?=[^@]{3,63}@)([a-z0-9]+(?:-[a-z0-9]+)*)@([a-z0-9]{3,24})\.(.{1,200})")
+_AZURE_HOST: Final = re.compile(r"(z\d\d\.)?(?:dfs|blob)((?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?){2,})")
 # What almost every path looks like: nothing in it can be refused, so nothing else is looked at.
 _PLAIN: Final = re.compile(r"[\w=-][\w.=-]*(?:/[\w=-][\w.=-]*)*", re.ASCII)
 _AMBIGUOUS: Final = re.compile(r"[?#\\]")
@@ -47,7 +64,7 @@ class Location:
 
     scheme: SchemeClass
     authority: str
-    """The bucket; empty for files."""
+    """The bucket; of Azure, container and account; empty for files."""
     segments: tuple[str, ...]
     text: str = field(compare=False)
     """As it was written, without the trailing slash: clients compare and join this spelling."""
@@ -63,7 +80,7 @@ class Location:
         # One trailing slash says nothing; a path that is only a slash is an empty segment.
         trimmed = path if path == "/" else path.removesuffix("/")
         segments = tuple(trimmed.split("/")) if trimmed else ()
-        _check_segments(segments, field)
+        _check_segments(scheme, segments, field)
         return cls(scheme, authority, segments, text.removesuffix("/") if segments or authority else text)
 
     def key(self) -> tuple[str, ...]:
@@ -87,7 +104,7 @@ class Location:
         added = "/".join(segments)
         if added.count("/") >= len(segments) > 0:
             raise _refuse("A path segment holds a slash", "segment", "Give one name per segment.", added)
-        _check_segments(segments, "segment")
+        _check_segments(self.scheme, segments, "segment")
         below = (*self.segments, *segments)
         if len(self.text) + len(added) > MAX_PATH_BYTES // 4:
             _check_length(below, "segment")
@@ -132,14 +149,29 @@ def _split(text: str, field: str) -> tuple[SchemeClass, str, str]:
             fix = "Write an absolute path without a host, such as file:///data/warehouse."
             raise _refuse("A file location is not an absolute path of this machine", field, fix, text)
         return scheme, "", path
+    if scheme == "az":
+        return scheme, _container(authority if rest.startswith("//") else "", field, text), path
     if not (rest.startswith("//") and _BUCKET.fullmatch(authority)):
         fix = f"Write {name}://bucket/path, the bucket in lower case, without user or port."
         raise _refuse("A location has no valid bucket name", field, fix, text)
     return scheme, authority, path
 
 
-def _check_segments(segments: Sequence[str], field: str) -> None:
+def _container(authority: str, field: str, text: str) -> str:
+    """Container and account, with the one host that stands for both of an account's."""
+    found = _CONTAINER.fullmatch(authority)
+    host = _AZURE_HOST.fullmatch(found[3]) if found else None
+    if found is None or host is None:
+        fix = "Write abfss://container@account.dfs.core.windows.net/path, all but the path in lower case."
+        raise _refuse("A location has no valid container and account", field, fix, text)
+    return f"{found[1]}@{found[2]}.{host[1] or ''}dfs{host[2]}"
+
+
+def _check_segments(scheme: SchemeClass, segments: Sequence[str], field: str) -> None:
     joined = "/".join(segments)
+    if scheme == "az" and (joined.endswith(".") or "./" in joined):
+        fix = "Write path segments that do not end with a dot: clients of Azure cut it off."
+        raise _refuse("A location has a segment that ends with a dot", field, fix, joined)
     if len(joined) <= MAX_SEGMENT_BYTES and _PLAIN.fullmatch(joined):
         return
     if not joined.isprintable():

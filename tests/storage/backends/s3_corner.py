@@ -8,8 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 from msgspec.structs import replace
 
 from cynosure.common.secrets import Secret
+from cynosure.storage.access.s3.keys import S3Session, StaticKeys
 from cynosure.storage.backends.s3 import S3FileIO
-from cynosure.storage.config import S3Keys, S3Storage
+from cynosure.storage.config import S3Storage
 from cynosure.storage.location import Location
 from cynosure.storage.settings import StorageSettings
 
@@ -20,12 +21,14 @@ HASTY = StorageSettings(
     operation_timeout=timedelta(seconds=1.5),
     retries=1,
 )
-"""For tests in which the storage does not answer."""
+"""For tests in which the storage never answers. One that does may take longer on a busy machine."""
+RETRYING_ONCE = StorageSettings(retries=1)
+"""For tests in which it fails at once."""
 
 
 class S3Corner(NamedTuple):
     config: S3Storage
-    keys: S3Keys
+    keys: S3Session
     base: Location
 
     @classmethod
@@ -38,7 +41,7 @@ class S3Corner(NamedTuple):
             endpoint=f"{parts.scheme}://{parts.hostname}:{parts.port}",
             path_style_access=True,
         )
-        return cls(config, S3Keys(parts.username or "", Secret(parts.password or "")), base)
+        return cls(config, S3Session(parts.username or "", Secret(parts.password or "")), base)
 
     def open(self, settings: StorageSettings = PATIENT, **changes: object) -> S3FileIO:
-        return S3FileIO(replace(self.config, **changes), self.keys, settings)
+        return S3FileIO(replace(self.config, **changes), StaticKeys(self.keys), settings)

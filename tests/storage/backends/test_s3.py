@@ -10,17 +10,22 @@ import obstore
 import pytest
 from obstore.store import S3Store
 
+from cynosure.common.clock import SystemClock
 from cynosure.common.errors import AlreadyExists, Misconfigured
 from cynosure.common.secrets import Secret
+from cynosure.storage.access.ports import Scope
+from cynosure.storage.access.s3.keys import S3Session, StaticKeys
+from cynosure.storage.access.s3.vendor import S3Vendor
 from cynosure.storage.backends import s3_bucket
 from cynosure.storage.backends.s3 import S3FileIO
-from cynosure.storage.config import S3Keys, S3Storage
+from cynosure.storage.config import S3Storage
 from cynosure.storage.errors import FileMissing, StorageRefused, StorageUnavailable
 from cynosure.storage.location import Location
 from cynosure.testing.fileio_kit import FileIOKit, Place, collect
 from cynosure.testing.harness.faults import CutRequest, LoseAnswer, Respond
+from cynosure.testing.vendor_kit import ALICE
 
-from .s3_corner import HASTY, PATIENT, S3Corner
+from .s3_corner import HASTY, PATIENT, RETRYING_ONCE, S3Corner
 
 pytestmark = pytest.mark.anyio
 
@@ -32,27 +37,40 @@ class TestS3FileIO(FileIOKit):
 
 
 async def call_everything(fileio: S3FileIO, base: Location, expected: type[Exception]) -> None:
-    with pytest.raises(expected):
-        await fileio.read(base.child("file"))
-    with pytest.raises(expected):
-        await fileio.write(base.child("file"), b"x")
-    with pytest.raises(expected):
-        await fileio.write(base.child("file"), b"x", overwrite=True)
-    with pytest.raises(expected):
-        await fileio.delete(base.child("file"))
-    with pytest.raises(expected):
-        await fileio.delete_many([base.child("file"), base.child("file2")])
-    with pytest.raises(expected):
-        await collect(fileio, base)
+    # At once, since some of them wait for a timeout.
+    done = await asyncio.gather(
+        fileio.read(base.child("file")),
+        fileio.write(base.child("file"), b"x"),
+        fileio.write(base.child("file"), b"x", overwrite=True),
+        fileio.delete(base.child("file")),
+        fileio.delete_many([base.child("file"), base.child("file2")]),
+        collect(fileio, base),
+        return_exceptions=True,
+    )
+    assert [type(outcome) for outcome in done] == [expected] * 6, done
 
 
 # --- refusals -------------------------------------------------------------------------------------------
 
 
+async def test_one_file_that_may_not_be_deleted_is_a_refusal(s3: S3Corner):
+    """The request succeeds as a whole, and its answer names the file."""
+    vendor = S3Vendor(s3.config, StaticKeys(s3.keys), PATIENT, SystemClock())
+    vended = await vendor.mint(Scope((s3.base,), is_writable=False), ALICE)
+    reader = S3FileIO(s3.config, StaticKeys(S3Session.from_properties(vended.credentials[0].config)), PATIENT)
+    await s3.open().write(s3.base.child("file"), b"x")
+
+    with pytest.raises(StorageRefused) as refused:
+        await reader.delete(s3.base.child("file"))
+
+    assert refused.value.details["code"] == "AccessDenied"
+    assert await s3.open().exists(s3.base.child("file"))
+
+
 @pytest.mark.parametrize("wrong", [{"access_key_id": "ELSE"}, {"secret_access_key": Secret("else")}])
 async def test_a_wrong_key_is_refused_and_nothing_of_it_is_told(s3: S3Corner, wrong: dict[str, object]):
     keys = msgspec.structs.replace(s3.keys, **wrong)
-    fileio = S3FileIO(s3.config, keys, PATIENT)
+    fileio = S3FileIO(s3.config, StaticKeys(keys), PATIENT)
 
     await call_everything(fileio, s3.base, StorageRefused)
     with pytest.raises(StorageRefused):
@@ -85,7 +103,7 @@ async def test_buckets_share_a_configuration_but_not_their_files(s3: S3Corner):
 
 async def test_a_server_that_is_down_is_unavailable_within_the_timeout(s3: S3Corner, fault_proxy):
     proxy = await fault_proxy(s3.config.endpoint)
-    fileio = s3.open(HASTY, endpoint=proxy.url)
+    fileio = s3.open(RETRYING_ONCE, endpoint=proxy.url)
     await fileio.write(s3.base.child("before"), b"x")
     await proxy.stop()
 
@@ -109,7 +127,7 @@ async def test_a_server_that_hangs_is_unavailable_within_the_timeout(s3: S3Corne
 
 async def test_server_errors_are_retried_and_then_unavailable(s3: S3Corner, fault_proxy):
     proxy = await fault_proxy(s3.config.endpoint)
-    fileio = s3.open(HASTY, endpoint=proxy.url)
+    fileio = s3.open(RETRYING_ONCE, endpoint=proxy.url)
     slow_down = Respond(status=503, body=b"<Error><Code>SlowDown</Code></Error>")
 
     proxy.add(slow_down, times=1)
@@ -121,7 +139,7 @@ async def test_server_errors_are_retried_and_then_unavailable(s3: S3Corner, faul
 
 async def test_a_write_whose_answer_was_lost_succeeds_when_repeated(s3: S3Corner, fault_proxy):
     proxy = await fault_proxy(s3.config.endpoint)
-    fileio = s3.open(HASTY, endpoint=proxy.url)
+    fileio = s3.open(RETRYING_ONCE, endpoint=proxy.url)
     proxy.add(LoseAnswer(), when=lambda request: request.method == "PUT", times=None)
 
     with pytest.raises(StorageUnavailable):
@@ -185,86 +203,13 @@ def test_the_endpoint_of_a_bucket(changes: dict[str, object], bucket: str, expec
     config = S3Storage(allowed_locations=(f"s3://{bucket}/x",), region="eu-west-1")
     config = msgspec.structs.replace(config, **changes)
 
-    store = s3_bucket.open_bucket(bucket, config, S3Keys("a", Secret("b")), PATIENT)
+    store = s3_bucket.open_bucket(bucket, config, lambda: S3Session("a", Secret("b")), PATIENT)
 
     assert store.config["endpoint"] == expected
     assert store.config["virtual_hosted_style_request"] == str("bkt." in expected).lower()
 
 
 # --- the environment ------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-async def trap(anyio_backend: str):
-    """A server that nobody may ever ask for anything."""
-    heard: list[bytes] = []
-
-    async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        heard.append(await reader.readline())
-        writer.write(b"HTTP/1.1 418 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(hear, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}", heard
-    server.close()
-    await server.wait_closed()
-
-
-@pytest.fixture
-def poisoned(trap: tuple[str, list[bytes]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[bytes]:
-    """Environment, home directory and instance metadata that all lead into the trap."""
-    url, heard = trap
-    (tmp_path / ".aws").mkdir()
-    (tmp_path / ".aws" / "credentials").write_text(
-        "[default]\naws_access_key_id = HOME\naws_secret_access_key = home\n"
-    )
-    (tmp_path / ".aws" / "config").write_text(f"[default]\nregion = home-1\nendpoint_url = {url}\n")
-    (tmp_path / "token").write_text("token")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    variables = {
-        "ACCESS_KEY_ID": "POISON",
-        "SECRET_ACCESS_KEY": "poison",
-        "SESSION_TOKEN": "poison",
-        "TOKEN": "poison",
-        "REGION": "poison-1",
-        "DEFAULT_REGION": "poison-1",
-        "BUCKET": "poison",
-        "BUCKET_NAME": "poison",
-        "ENDPOINT": url,
-        "ENDPOINT_URL": url,
-        "ENDPOINT_URL_S3": url,
-        "ENDPOINT_URL_STS": url,
-        "STS_ENDPOINT": url,
-        "METADATA_ENDPOINT": url,
-        "EC2_METADATA_SERVICE_ENDPOINT": url,
-        "CONTAINER_CREDENTIALS_FULL_URI": url,
-        "CONTAINER_CREDENTIALS_RELATIVE_URI": "/poison",
-        "CONTAINER_AUTHORIZATION_TOKEN_FILE": str(tmp_path / "token"),
-        "WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
-        "ROLE_ARN": "arn:aws:iam::1:role/poison",
-        "ROLE_SESSION_NAME": "poison",
-        "PROFILE": "default",
-        "SHARED_CREDENTIALS_FILE": str(tmp_path / ".aws" / "credentials"),
-        "CONFIG_FILE": str(tmp_path / ".aws" / "config"),
-        "SKIP_SIGNATURE": "true",
-        "UNSIGNED_PAYLOAD": "true",
-        "S3_EXPRESS": "true",
-        "REQUEST_PAYER": "true",
-        "VIRTUAL_HOSTED_STYLE_REQUEST": "true",
-        "DISABLE_BULK_DELETE": "true",
-        "IMDSV1_FALLBACK": "true",
-        "PROXY_URL": url,
-        "ALLOW_HTTP": "false",
-        "TIMEOUT": "1ms",
-        "CONNECT_TIMEOUT": "1ns",
-        "USER_AGENT": "poison",
-        "DEFAULT_CONTENT_TYPE": "poison/poison",
-    }
-    for name, value in variables.items():
-        monkeypatch.setenv(f"AWS_{name}", value)
-    return heard
 
 
 async def test_neither_environment_nor_home_nor_instance_metadata_is_consulted(
@@ -300,7 +245,7 @@ async def test_the_trap_does_catch_a_client_that_is_not_ours(poisoned: list[byte
 
 
 async def test_keys_without_a_provider_elsewhere_are_not_searched_for(poisoned: list[bytes], s3: S3Corner):
-    fileio = S3FileIO(s3.config, S3Keys("", Secret("")), HASTY)
+    fileio = S3FileIO(s3.config, StaticKeys(S3Session("", Secret(""))), HASTY)
 
     with pytest.raises(StorageRefused):
         await fileio.read(s3.base.child("file"))
@@ -315,7 +260,7 @@ def test_variables_that_cannot_be_overridden_are_refused_by_name(
     monkeypatch.setenv(name, "x")
 
     with pytest.raises(Misconfigured, match=name):
-        s3_bucket.open_bucket("bkt", s3_config, S3Keys("a", Secret("b")), PATIENT)
+        s3_bucket.open_bucket("bkt", s3_config, lambda: S3Session("a", Secret("b")), PATIENT)
 
 
 @pytest.fixture
@@ -329,7 +274,7 @@ def test_every_option_that_obstore_knows_is_set_or_refused(s3_config: S3Storage)
     options = stub.partition("class S3Config(")[2].partition("\nclass ")[0]
     documented = set(re.findall(r"^    (?:aws_)?([a-z]\w+): ", options, re.MULTILINE))
     refused = {name.removeprefix("AWS_").lower() for name in s3_bucket._UNWELCOME}
-    store = s3_bucket.open_bucket("bkt", s3_config, S3Keys("a", Secret("b")), PATIENT)
+    store = s3_bucket.open_bucket("bkt", s3_config, lambda: S3Session("a", Secret("b")), PATIENT)
 
     assert len(documented) > 25
     # Documented, but the option is called endpoint_url_sts.

@@ -11,17 +11,21 @@ how a host is reached, not which one, nor as whom.
 """
 
 import os
+from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from obstore.store import S3Store
 
 from cynosure.common.errors import Misconfigured
-from cynosure.storage.config import S3Keys, S3Storage
+from cynosure.storage.access.s3.keys import S3Session
+from cynosure.storage.config import S3Storage
+from cynosure.storage.object_files import make_client_options, make_retry_config
 from cynosure.storage.settings import StorageSettings
 
 if TYPE_CHECKING:
-    from obstore.store import ClientConfig, RetryConfig, S3Config, S3Credential
+    from obstore.store import S3Config, S3Credential
 
 _UNWELCOME: Final = (
     "AWS_CHECKSUM_ALGORITHM",
@@ -32,8 +36,10 @@ _UNWELCOME: Final = (
 )
 
 
-def open_bucket(bucket: str, config: S3Storage, keys: S3Keys, settings: StorageSettings) -> S3Store:
-    """A client for one bucket. Does not connect."""
+def open_bucket(
+    bucket: str, config: S3Storage, keys: Callable[[], S3Session], settings: StorageSettings
+) -> S3Store:
+    """A client for one bucket. Does not connect. `keys` is asked again before what it gave expires."""
     if present := [name for name in _UNWELCOME if name in os.environ]:
         raise Misconfigured(
             "The environment sets options of object stores that cannot be overridden",
@@ -42,27 +48,21 @@ def open_bucket(bucket: str, config: S3Storage, keys: S3Keys, settings: StorageS
         )
 
     def provide() -> "S3Credential":
+        session = keys()
+        token, expires_ms = session.session_token, session.expires_ms
         return {
-            "access_key_id": keys.access_key_id,
-            "secret_access_key": keys.secret_access_key.reveal(),
-            "token": None,
-            "expires_at": None,
+            "access_key_id": session.access_key_id,
+            "secret_access_key": session.secret_access_key.reveal(),
+            "token": None if token is None else token.reveal(),
+            "expires_at": None if expires_ms is None else datetime.fromtimestamp(expires_ms / 1000, UTC),
         }
 
     endpoint, is_path_style = _endpoint_of(bucket, config)
-    client: ClientConfig = {
-        "allow_http": endpoint.startswith("http://"),
-        "connect_timeout": settings.connect_timeout,
-        "read_timeout": settings.stall_timeout,
-        "timeout": settings.operation_timeout,
-        "user_agent": "cynosure",
-    }
-    retry: RetryConfig = {"max_retries": settings.retries, "retry_timeout": settings.operation_timeout}
     return S3Store(
         bucket,
         config=_options(endpoint, config.region, is_path_style=is_path_style),
-        client_options=client,
-        retry_config=retry,
+        client_options=make_client_options(settings, endpoint),
+        retry_config=make_retry_config(settings),
         credential_provider=provide,
     )
 
