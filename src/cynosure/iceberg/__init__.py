@@ -1,8 +1,9 @@
 """Iceberg's own rules, as pure functions: bytes in, values out.
 
-The room knows table metadata of format versions 1 to 3, view metadata, types and expressions, and what every
-update and requirement of the REST protocol means. It does no I/O, reads no clock and draws no random number,
-so the catalog, the query service and maintenance share one set of rules.
+The room knows table metadata of format versions 1 to 3, view metadata, types and expressions, what every
+update and requirement of the REST protocol means, and what hides rows and columns (`restrictions/`). It does
+no I/O, reads no clock and draws no random number, so the catalog, the query service and maintenance share one
+set of rules.
 
 It promises:
 
