@@ -1,7 +1,8 @@
 """A realm's list of catalogs: its entries, and the locations they claim.
 
 Index `names`: name to `CatalogEntity`. Index `ids`: id to the key in `names`; being there is what makes a
-catalog exist (`persistence.scopes`). Index `locations`: every location a catalog may use, to its id.
+catalog exist (`persistence.scopes`). Index `locations`: every location a catalog may use, to its id; also one
+that was taken from it, until nothing of it is left there (`operations.release_locations`).
 
 Must not break: no location of one catalog is equal to, above or below one of another. Whoever could write
 there through one catalog would else write into the other one's tables.
@@ -62,24 +63,33 @@ async def find_listed(view: View, name: str) -> Listed | None:
 
 def location_keys(entity: CatalogEntity) -> set[bytes]:
     """The keys in `locations` that a catalog has."""
-    return {encode_key(*location.key()) for location in outermost(entity)}
+    return {encode_key(*location.key()) for location in list_held(entity)}
 
 
 def outermost(entity: CatalogEntity) -> list[Location]:
     """The allowed locations of a catalog that are not inside another one of them."""
-    parsed = sorted({Location.parse(each) for each in entity.storage.allowed_locations}, key=Location.key)
+    return _outermost(entity.storage.allowed_locations)
+
+
+def list_held(entity: CatalogEntity) -> list[Location]:
+    """The locations that no other catalog may have: those it may use, and those it has left."""
+    return _outermost([*entity.storage.allowed_locations, *(each.location for each in entity.kept)])
+
+
+def _outermost(texts: Iterable[str]) -> list[Location]:
+    parsed = sorted({Location.parse(each) for each in texts}, key=Location.key)
     return [each for each in parsed if not any(other != each and each.is_within(other) for other in parsed)]
 
 
 def check_locations(entity: CatalogEntity) -> None:
     """Refuse a catalog whose tables would go where it may not write."""
     allowed = outermost(entity)
-    if len(allowed) > MAX_LOCATIONS:
+    if (count := len(list_held(entity))) > MAX_LOCATIONS:
         raise BadInput(
             "A catalog has too many locations",
             field="allowed-locations",
-            fix=f"Name at most {MAX_LOCATIONS}.",
-            locations=len(allowed),
+            fix=f"Name at most {MAX_LOCATIONS}; those that were taken from it are counted for a while.",
+            locations=count,
         )
     base = Location.parse(entity.base_location, field="base-location")
     if not is_allowed(base, allowed):

@@ -1,13 +1,12 @@
-"""Where tables and views may be: inside what the catalog allows, and apart from each other.
+"""Where tables and views may be: inside what the catalog allows now. What they hold there: `claims.py`.
 
-The index `locations` maps each table's location to its stable id. A new location must neither equal, hold nor
-be inside another table's.
-
-Must not break: inside `prepare` the index is asked through the tracked view, so two tables that are created
-at once cannot get overlapping locations.
+Must not break: whatever names a location is checked here: at every creation, registration and commit, not
+only when it changes, because what a catalog allows may have become less.
 """
 
 import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 from cynosure.catalog.entities import NamespaceEntity
@@ -15,15 +14,22 @@ from cynosure.catalog.errors import LocationRefused
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.persistence.commit import View
-from cynosure.persistence.index import encode_id_key, encode_key, prefix_of
+from cynosure.persistence.index import decode_id_key, encode_id_key, encode_key
 from cynosure.persistence.spi import ObjId
-from cynosure.storage.location import Location
+from cynosure.storage.location import Location, is_allowed
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _MAX_SEGMENT_CHARS: Final = 64
 
 METADATA_PATH: Final = "write.metadata.path"
-DATA_PATHS: Final = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
+PATHS: Final = (METADATA_PATH, "write.data.path", "write.object-storage.path", "write.folder-storage.path")
+"""Every property in which Iceberg's clients, old and new, look for a place to write to."""
+
+ID_BYTES: Final = len(encode_id_key(0))
+"""Of the stable id that a value of the index begins with. Behind it may be the id of a drop (`claims.py`)."""
+
+EXTERNAL_METADATA: Final = "polaris.config.allow.external.metadata.file.location"
+"""Property of a catalog: `true` lets metadata files be registered that are not in their table's directory."""
 
 
 def default_location(
@@ -42,27 +48,61 @@ def default_location(
 
 
 def _segment(name: str) -> str:
-    return _UNSAFE.sub("_", name)[:_MAX_SEGMENT_CHARS].lstrip(".") or "_"
+    return _UNSAFE.sub("_", name)[:_MAX_SEGMENT_CHARS].strip(".") or "_"
+
+
+@lru_cache(maxsize=4_096)
+def parse_place(text: str) -> Location:
+    """A location that was checked before it was stored. Remembered: every commit to a table asks again."""
+    return Location.parse(text)
 
 
 def check_allowed(catalog: OpenCatalog, text: str, *, field: str) -> Location:
     """Refuse a location that the catalog's storage configuration does not allow."""
     location = Location.parse(text, field=field)
-    if not any(location.is_within(allowed) for allowed in catalog.allowed):
+    require_allowed(catalog, location, field=field)
+    return location
+
+
+def require_allowed(catalog: OpenCatalog, location: Location, *, field: str) -> None:
+    """As `check_allowed`, for one that is parsed already."""
+    if not is_allowed(location, catalog.allowed):
         raise LocationRefused(
             "The location is outside what this catalog may use",
             fix="Choose one below its allowed locations, or allow it with 'cynosure catalogs update'.",
             field=field,
-            location=text,
+            location=location.text,
         )
-    return location
 
 
-def check_property_locations(catalog: OpenCatalog, properties: dict[str, str]) -> None:
-    """Refuse properties that send files outside what the catalog may use."""
-    for name in (METADATA_PATH, *DATA_PATHS):
-        if name in properties:
-            check_allowed(catalog, properties[name], field=f"properties.{name}")
+def list_paths(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The properties of a table or view that say where files go."""
+    for name in PATHS:
+        # Empty is as good as missing: clients then write below the table's location.
+        if text := properties.get(name):
+            yield name, text
+
+
+def check_paths(catalog: OpenCatalog, properties: Mapping[str, str]) -> list[Location]:
+    """Where properties send files; refused when that is outside what the catalog may use."""
+    return [check_allowed(catalog, text, field=f"properties.{name}") for name, text in list_paths(properties)]
+
+
+async def check_namespace_location(
+    catalog: OpenCatalog, view: View, properties: Mapping[str, str], *, field: str = "properties"
+) -> None:
+    """Refuse a namespace whose tables would go where they may not: outside, or into another table."""
+    text = properties.get("location")
+    if not text:
+        return
+    location = check_allowed(catalog, text, field=f"{field}.location")
+    if await find_holder(view, location) is not None:
+        raise LocationRefused(
+            "The location is inside that of a table",
+            fix="Choose another location for the namespace, or leave it out.",
+            field=f"{field}.location",
+            location=location.text,
+        )
 
 
 def location_key(location: Location) -> bytes:
@@ -70,34 +110,11 @@ def location_key(location: Location) -> bytes:
     return encode_key(*location.key())
 
 
-async def claim_location(
-    view: View, location: Location, entity_id: ObjId, *, given_up: bytes | None = None
-) -> dict[bytes, bytes | None]:
-    """Changes of the index `locations` that give this location to a table; refused when it is taken.
-
-    `given_up` is the key of a location that the table leaves in the same commit.
-    """
+async def find_holder(view: View, location: Location) -> ObjId | None:
+    """Stable id of the table or view that holds this place, or one above it; also when it is dropped."""
     parts = location.key()
-    owner = encode_id_key(entity_id)
-    # Ancestors one by one, shallowest last: a table above would hold this one.
     for length in range(len(parts), 1, -1):
-        key = encode_key(*parts[:length])
-        taken = await view.find("locations", key)
-        if taken is not None and key != given_up and taken != owner:
-            raise _taken(location)
-    for key, taken in await view.scan("locations", prefix=prefix_of(*parts), limit=2):
-        if key != given_up and taken != owner:
-            raise _taken(location)
-    changes: dict[bytes, bytes | None] = {location_key(location): owner}
-    if given_up is not None and given_up not in changes:
-        changes[given_up] = None
-    return changes
-
-
-def _taken(location: Location) -> LocationRefused:
-    return LocationRefused(
-        "The location overlaps with another table's",
-        fix="Choose another location, or leave it out to get one of its own.",
-        field="location",
-        location=location.text,
-    )
+        holder = await view.find("locations", encode_key(*parts[:length]))
+        if holder is not None:
+            return ObjId(decode_id_key(holder[:ID_BYTES]))
+    return None

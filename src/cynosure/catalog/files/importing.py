@@ -9,14 +9,18 @@ import zlib
 from typing import Final
 
 from cynosure.auth.caller import Caller
+from cynosure.catalog.changes import Changes, merge
+from cynosure.catalog.claims import claim, claimant_of
+from cynosure.catalog.file_references import places_in_file
 from cynosure.catalog.files.versions import keep_version
-from cynosure.catalog.locations import claim_location, location_key
+from cynosure.catalog.managed.identity import Held
 from cynosure.catalog.managed.loading import load_table_at
 from cynosure.catalog.managed.state import POINTER
 from cynosure.catalog.managed.table import ManagedTable
 from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.parts import commit_part
+from cynosure.catalog.properties import check_ours
 from cynosure.catalog.resolve import require_table_ref
 from cynosure.common.errors import BadInput, TooLarge
 from cynosure.iceberg.metadata import TableMetadata, parse_metadata
@@ -72,7 +76,8 @@ async def import_pointer(catalog: OpenCatalog, caller: Caller, table: Identifier
     """Bring a table of which only the file is known into the store. At once asked for, it is done once.
 
     Part of an operation that was authorized for this table: what is imported was named before, by whoever
-    made the table known.
+    made the table known. What the file says is checked as when it is registered; the place that was told for
+    the table, and that it does not have, is free again.
     """
 
     async def prepare(view: View) -> Prepared[ManagedTable]:
@@ -81,6 +86,10 @@ async def import_pointer(catalog: OpenCatalog, caller: Caller, table: Identifier
             return Prepared(await load_table_at(view, ref.id, catalog.shared.tables))
         pointer = (await view.load_many(POINTER, [ref.id]))[0]
         metadata = await load_metadata_file(catalog, Location.parse(pointer.metadata_location))
+        check_ours(metadata.properties)
+        places = places_in_file(catalog, metadata, pointer.metadata_location)
+        held = Held(pointer.id, pointer.location, pointer.claims)
+        claimed = await claim(view, claimant_of(catalog, pointer.id), places, before=held)
         imported, objects = keep_version(
             catalog,
             metadata,
@@ -89,12 +98,11 @@ async def import_pointer(catalog: OpenCatalog, caller: Caller, table: Identifier
             base=None,
             metadata_location=pointer.metadata_location,
             file_number=file_number_of(pointer.metadata_location),
+            claims=claimed.claims,
         )
         key, before, after = table_key(table), ref.pack(), imported.ref.pack()
-        changes: dict[str, dict[bytes, bytes | None]] = {"names": {key: after}}
-        told, true = Location.parse(pointer.location), Location.parse(metadata.location)
-        if told != true:
-            changes["locations"] = await claim_location(view, true, pointer.id, given_up=location_key(told))
+        changes: Changes = {"names": {key: after}}
+        merge(changes, claimed.changes)
         detail = raw_detail({"id": pointer.id, "path": (*table.namespace, table.name)})
         feed = Change(
             kind="table-imported", index="names", key=key, before=before, after=after, detail=detail

@@ -27,20 +27,28 @@ class Version:
 
 
 async def first_version(
-    catalog: OpenCatalog, export: Export, metadata: TableMetadata, entity_id: ObjId
+    catalog: OpenCatalog, export: Export, metadata: TableMetadata, entity_id: ObjId, claims: tuple[str, ...]
 ) -> Version:
     """The version that a table is created with."""
-    return await _export(catalog, export, metadata, entity_id=entity_id, base=None, outdated=[])
+    return await _export(
+        catalog, export, metadata, entity_id=entity_id, base=None, outdated=[], claims=claims
+    )
 
 
 async def next_version(
-    catalog: OpenCatalog, export: Export, base: ManagedTable, metadata: TableMetadata
+    catalog: OpenCatalog,
+    export: Export,
+    base: ManagedTable,
+    metadata: TableMetadata,
+    claims: tuple[str, ...],
 ) -> Version:
     """The version that follows `base`."""
     logged, outdated = with_previous_file(
         metadata, base.state.metadata_location, base.metadata.last_updated_ms
     )
-    return await _export(catalog, export, logged, entity_id=base.state.id, base=base, outdated=outdated)
+    return await _export(
+        catalog, export, logged, entity_id=base.state.id, base=base, outdated=outdated, claims=claims
+    )
 
 
 async def _export(
@@ -51,6 +59,7 @@ async def _export(
     entity_id: ObjId,
     base: ManagedTable | None,
     outdated: list[str],
+    claims: tuple[str, ...],
 ) -> Version:
     persistence = catalog.shared.persistence
     state_id = persistence.ids.next()
@@ -65,6 +74,7 @@ async def _export(
         base=base,
         metadata_location=location,
         file_number=number,
+        claims=claims,
         json=json,
     )
     return Version(table, objects, outdated)
@@ -79,6 +89,7 @@ def keep_version(
     base: ManagedTable | None,
     metadata_location: str,
     file_number: int,
+    claims: tuple[str, ...],
     json: bytes | None = None,
 ) -> tuple[ManagedTable, list[NewObject]]:
     """A version whose file exists already. `json` is the metadata, if it was encoded for the file."""
@@ -94,6 +105,7 @@ def keep_version(
         file_number=file_number,
         stored=Parts() if base is None else base.parts,
         next_id=persistence.ids.next,
+        claims=claims,
     )
     if json is not None:
         table.adopt_json(json)

@@ -38,6 +38,7 @@ async def export_view(
     metadata: ViewMetadata,
     *,
     entity_id: ObjId,
+    claims: tuple[str, ...],
     base: ViewState | None = None,
 ) -> ViewVersion:
     """Write a version's file; `base` is the version before it."""
@@ -58,5 +59,6 @@ async def export_view(
         file_number=number,
         location=metadata.location,
         json=json,
+        claims=claims,
     )
     return ViewVersion(state_id, state)

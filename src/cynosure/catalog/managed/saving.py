@@ -22,6 +22,7 @@ def pack_table(
     file_number: int,
     stored: Parts,
     next_id: Callable[[], ObjId],
+    claims: tuple[str, ...] = (),
 ) -> tuple[ManagedTable, list[NewObject]]:
     """A version of a table and the objects that have to be written for it.
 
@@ -59,6 +60,7 @@ def pack_table(
         statistics=packing.pack_sequence(metadata.statistics),
         partition_statistics=packing.pack_sequence(metadata.partition_statistics),
         ref_pieces=_ref_pieces(metadata),
+        claims=claims,
     )
     table = ManagedTable(state_id, state, metadata, packing.parts)
     return table, [*packing.new_objects, NewObject(TABLE, state_id, state)]

@@ -77,6 +77,9 @@ class TableState(Stored, frozen=True):
     ref_pieces: dict[int, int] = field(default_factory=dict)
     """Snapshots that refs name, by id: the number of their piece, so that only these need to be read.
     Snapshots in the tail are not listed."""
+    claims: tuple[str, ...] = ()
+    """Places that the table holds besides its location: where its properties send files, where it was before,
+    and what its metadata names elsewhere (`catalog.claims`)."""
 
 
 class TablePointer(Stored, frozen=True):
@@ -86,6 +89,8 @@ class TablePointer(Stored, frozen=True):
     created_us: int
     metadata_location: str
     location: str
+    claims: tuple[str, ...] = ()
+    """As in `TableState`."""
 
 
 class TableSchema(Stored, frozen=True):
@@ -131,8 +136,8 @@ class _ChunkCodec:
         return 400 + payload_bytes + 60 * len(value.keys)
 
 
-TABLE: ObjectType[TableState] = struct_type("table", TableState, refs=_state_refs)
-POINTER: ObjectType[TablePointer] = struct_type("table-pointer", TablePointer)
+TABLE: ObjectType[TableState] = struct_type("table", TableState, refs=_state_refs, version=2)
+POINTER: ObjectType[TablePointer] = struct_type("table-pointer", TablePointer, version=2)
 SCHEMA: ObjectType[TableSchema] = struct_type("table-schema", TableSchema)
 CHUNK: ObjectType[Chunk] = ObjectType(name="table-chunk", codec=_ChunkCodec())
 

@@ -27,6 +27,8 @@ class ViewState(Stored, frozen=True):
     location: str
     json: bytes
     """The view metadata."""
+    claims: tuple[str, ...] = ()
+    """As in `TableState`."""
 
     def load_body(self) -> bytes:
         """The body of LoadViewResult."""
@@ -36,4 +38,4 @@ class ViewState(Stored, frozen=True):
         )
 
 
-VIEW: ObjectType[ViewState] = struct_type("view", ViewState)
+VIEW: ObjectType[ViewState] = struct_type("view", ViewState, version=2)
