@@ -1,0 +1,68 @@
+"""Create a policy in a namespace. It does nothing until it is attached to something."""
+
+from msgspec import Struct
+
+from cynosure.auth.caller import Caller
+from cynosure.catalog.entities import POLICY, PolicyEntity
+from cynosure.catalog.errors import PolicyExists
+from cynosure.catalog.names import Identifier, policy_key
+from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.policy_types import check_description, create_operation, get_policy_type, parse_content
+from cynosure.catalog.resolve import require_namespace, require_open
+from cynosure.persistence.commit import Change, Prepared, View
+from cynosure.persistence.commit.records import raw_detail
+from cynosure.persistence.index import encode_id_key
+from cynosure.persistence.objects import ObjRef
+from cynosure.persistence.store import NewObject
+
+
+class CreatePolicy(Struct, frozen=True):
+    """What a client wants created."""
+
+    path: Identifier
+    type: str
+    content: str | None = None
+    description: str | None = None
+
+
+async def create_policy(catalog: OpenCatalog, caller: Caller, wanted: CreatePolicy) -> PolicyEntity:
+    """Create it. `PolicyExists` when its name is taken, `InvalidPolicy` for content not of its type."""
+    kind = get_policy_type(wanted.type)
+    parse_content(kind, wanted.content)
+    check_description(wanted.description)
+    persistence = catalog.shared.persistence
+    key = policy_key(wanted.path)
+
+    async def prepare(view: View) -> Prepared[PolicyEntity]:
+        await require_open(view)
+        await require_namespace(view, wanted.path.namespace)
+        if await view.find("names", key) is not None:
+            raise PolicyExists(str(wanted.path))
+        now_us = persistence.clock.now_us()
+        entity = PolicyEntity(
+            id=persistence.ids.next(),
+            type=kind.name,
+            content=wanted.content,
+            description=wanted.description,
+            created_us=now_us,
+            updated_us=now_us,
+            created_by=caller.principal,
+        )
+        # The first version has the stable id as its own, as that of a namespace has.
+        state = ObjRef(entity.id, POLICY.name).pack()
+        detail = {
+            "id": entity.id,
+            "path": (*wanted.path.namespace, wanted.path.name),
+            "policy_type": kind.name,
+        }
+        return Prepared(
+            entity,
+            changes={"names": {key: state}, "ids": {encode_id_key(entity.id): key}},
+            objects=[NewObject(POLICY, entity.id, entity)],
+            feed=[
+                Change(kind="policy-created", index="names", key=key, after=state, detail=raw_detail(detail))
+            ],
+        )
+
+    target = catalog.namespace(wanted.path.namespace)
+    return (await catalog.commit(caller, create_operation(kind.name), (target,), prepare)).result

@@ -1,0 +1,178 @@
+"""The rule: whoever may not see all of a table gets no more of it than the restrictions leave.
+
+Must not break: an answer rests on the state it was made on and on the realm's principals; the heads of these
+are among the guards, so that a commit is decided again when one of them has moved.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from cynosure.auth.caller import Caller
+from cynosure.auth.ports import Target
+from cynosure.auth.rbac.operations import Operation
+from cynosure.auth.standing import Standings
+from cynosure.catalog.errors import RestrictedByPolicy
+from cynosure.catalog.guards import Guards, join_guards
+from cynosure.catalog.managed.answer import Snapshots, TableAnswer
+from cynosure.catalog.managed.loading import load_table_at
+from cynosure.catalog.managed.recent import RecentTables
+from cynosure.catalog.managed.state import POINTER
+from cynosure.catalog.managed.table import ManagedTable
+from cynosure.catalog.names import Identifier
+from cynosure.catalog.policies.attached import Attached, load_attached
+from cynosure.catalog.restrictions.answering import RestrictedAnswers
+from cynosure.catalog.restrictions.anywhere import load_restrictions_anywhere
+from cynosure.catalog.restrictions.changing import check_columns, is_about_columns
+from cynosure.catalog.restrictions.doors import Door, door_of
+from cynosure.catalog.restrictions.effective import DoesNotFit, RecentlyEffective
+from cynosure.catalog.restrictions.in_force import (
+    InEffect,
+    find_in_force,
+    is_restricted_by,
+    restricting,
+    roles_of,
+)
+from cynosure.catalog.restrictions.readers import load_asking
+from cynosure.catalog.restrictions.types import OURS, ensure_parser
+from cynosure.catalog.targets import AnyTableTarget, GenericTableTarget, TableTarget
+from cynosure.iceberg.metadata import TableMetadata
+from cynosure.iceberg.restrictions.wire import ReadRestrictions
+from cynosure.persistence.commit import View
+from cynosure.persistence.lifecycle import Persistence
+
+TableLike = TableTarget | GenericTableTarget | AnyTableTarget
+
+
+class Asked(NamedTuple):
+    """An operation of somebody, for refusals."""
+
+    caller: Caller
+    operation: Operation
+    targets: tuple[Target, ...]
+
+
+class Restrictions:
+    """Of all catalogs of a process: what is remembered is remembered by ids that no two of them share."""
+
+    def __init__(self, persistence: Persistence, tables: RecentTables) -> None:
+        self._persistence = persistence
+        self._tables = tables
+        self._standings = Standings(persistence)
+        self._answers = RestrictedAnswers()
+        self._effective = RecentlyEffective()
+
+    async def check(
+        self, view: View, caller: Caller, operation: Operation, targets: tuple[Target, ...]
+    ) -> Guards:
+        """Refuse what a restricted principal may not do; what it rests on that it may be done."""
+        door = door_of(operation)
+        if door is Door.HARMLESS or caller.is_operator:
+            return {}
+        asked = Asked(caller, operation, targets)
+        if door is Door.UNCHECKED:
+            return await self._check_anywhere(view, asked)
+        guards = [
+            await self._check_table(view, asked, door, each)
+            for each in targets
+            if isinstance(each, TableTarget | GenericTableTarget | AnyTableTarget)
+        ]
+        return join_guards(*guards) if guards else {}
+
+    async def has_any(self, view: View, target: TableLike) -> bool:
+        """Whether there is anybody who may not see all of a table."""
+        return bool(restricting(await load_attached(view, target)))
+
+    async def has_own(self, view: View, target: TableTarget) -> bool:
+        """Whether some of that is attached to the table itself, and so would not be found on another."""
+        attached = restricting(await load_attached(view, target))
+        return any(each.on_kind == target.kind for each in attached)
+
+    async def find(self, view: View, caller: Caller, target: TableLike) -> InEffect | None:
+        """The policies that restrict the caller on the way to a table, whatever its columns are."""
+        if caller.is_operator:
+            return None
+        attached = await _load_restricting(view, target)
+        if not attached:
+            return None
+        asking = await load_asking(self._persistence, self._standings, caller, roles_of(attached))
+        return find_in_force(attached, asking)
+
+    def answer(
+        self, in_force: InEffect, asked: Asked, table: ManagedTable, snapshots: Snapshots
+    ) -> TableAnswer | None:
+        """What the caller is told about a table; `None` when nothing of it is restricted.
+
+        `RestrictedByPolicy` when a policy does not fit the table, and so hides it.
+        """
+        found = self._require_fitting(asked, in_force, table)
+        return None if found is None else self._answers.get(table, snapshots, found)
+
+    async def check_schema_change(
+        self, view: View, target: TableTarget, before: TableMetadata, after: TableMetadata
+    ) -> None:
+        """Refuse a change of columns that would take a restriction from what it is about."""
+        if is_about_columns(before, after):
+            check_columns(await _load_restricting(view, target), before, after)
+
+    async def _check_table(self, view: View, asked: Asked, door: Door, target: TableLike) -> Guards:
+        attached = await _load_restricting(view, target)
+        if not attached:
+            return {}
+        asking = await load_asking(self._persistence, self._standings, asked.caller, roles_of(attached))
+        in_force = find_in_force(attached, asking)
+        if in_force is None:
+            return asking.guards
+        is_for_engine = door is Door.FILES and asking.is_trusted_engine
+        # Most are refused whatever the columns are.
+        is_decided = in_force.is_certain and not is_for_engine
+        table = None if is_decided else await self._find_table(view, target)
+        if table is not None and (self._require_fitting(asked, in_force, table) is None or is_for_engine):
+            return asking.guards
+        raise _refusal(asked, (each.path for each in in_force.policies))
+
+    async def _check_anywhere(self, view: View, asked: Asked) -> Guards:
+        restrictions = await load_restrictions_anywhere(view)
+        if not restrictions:
+            return {}
+        asking = await load_asking(self._persistence, self._standings, asked.caller, roles_of(restrictions))
+        paths = [each.path for each in restrictions if is_restricted_by(each.policy, asking)]
+        if paths:
+            raise _refusal(asked, paths)
+        return asking.guards
+
+    def _require_fitting(
+        self, asked: Asked, in_force: InEffect, table: ManagedTable
+    ) -> ReadRestrictions | None:
+        found = self._effective.get(in_force, table)
+        if isinstance(found, DoesNotFit):
+            raise RestrictedByPolicy(
+                *asked,
+                policies=(str(found.policy),),
+                reason=f"Have policy {found.policy} or the table corrected: {found.why}.",
+            )
+        return found
+
+    async def _find_table(self, view: View, target: TableLike) -> ManagedTable | None:
+        if not isinstance(target, TableTarget):
+            # What cannot be filtered is not shown at all.
+            return None
+        ref = await target.locate(view)
+        # Of a table that is not imported the columns are not known yet.
+        return None if ref.type == POINTER.name else await load_table_at(view, ref.id, self._tables)
+
+
+async def _load_restricting(view: View, target: TableLike) -> list[Attached]:
+    """The policies on the way to a table that restrict anyone."""
+    attached = [each for each in await load_attached(view, target) if each.policy.type.startswith(OURS)]
+    if attached:
+        await ensure_parser()
+    return restricting(attached)
+
+
+def _refusal(asked: Asked, policies: Iterable[Identifier]) -> RestrictedByPolicy:
+    names = tuple(dict.fromkeys(str(each) for each in policies))
+    return RestrictedByPolicy(
+        *asked,
+        policies=names,
+        reason=f"Read it through a trusted engine: policy {names[0]} restricts what this principal sees.",
+    )
