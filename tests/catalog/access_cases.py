@@ -4,12 +4,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+import pytest
 
 from cynosure.auth.caller import Caller
+from cynosure.catalog.delegation.modes import ANY_WAY
 from cynosure.catalog.feed.read import read_changes
 from cynosure.catalog.files.sweep import sweep_strays
 from cynosure.catalog.listing import Paging
 from cynosure.catalog.names import Identifier
+from cynosure.catalog.operations.check_storage import check_storage
 from cynosure.catalog.operations.commit_table import TableChange, commit_table
 from cynosure.catalog.operations.commit_transaction import commit_transaction
 from cynosure.catalog.operations.create_namespace import create_namespace
@@ -25,6 +28,7 @@ from cynosure.catalog.operations.list_reports import list_reports
 from cynosure.catalog.operations.list_tables import list_tables
 from cynosure.catalog.operations.list_views import list_views
 from cynosure.catalog.operations.load_catalog import load_catalog
+from cynosure.catalog.operations.load_credentials import load_credentials
 from cynosure.catalog.operations.load_namespace import load_namespace, namespace_exists
 from cynosure.catalog.operations.load_table import load_table, load_table_for_data, table_exists
 from cynosure.catalog.operations.load_view import load_view, view_exists
@@ -35,6 +39,7 @@ from cynosure.catalog.operations.rename_view import rename_view
 from cynosure.catalog.operations.replace_view import ViewChange, replace_view
 from cynosure.catalog.operations.report_metrics import Report, report_metrics
 from cynosure.catalog.operations.restore_dropped import restore_dropped
+from cynosure.catalog.operations.sign_request import sign_request
 from cynosure.catalog.operations.unregister_table import unregister_table
 from cynosure.catalog.operations.update_catalog import CatalogUpdate, update_catalog
 from cynosure.catalog.operations.update_namespace_properties import (
@@ -54,8 +59,10 @@ from cynosure.catalog.roles.revoke_catalog_role import revoke_catalog_role
 from cynosure.catalog.roles.revoke_privilege import revoke_privilege
 from cynosure.catalog.roles.securables import Grant
 from cynosure.catalog.roles.update_catalog_role import update_catalog_role
+from cynosure.common.errors import BadInput
 from cynosure.iceberg.views import ViewUpdate
 from cynosure.persistence.spi import ObjId
+from cynosure.storage.access.ports import StoreRequest
 from cynosure.testing.small_access import P, on_catalog, on_namespace, on_table, on_view
 from cynosure.testing.small_catalog import ROOT, SCHEMA
 from tests.catalog.tables import T, requirements, updates
@@ -86,9 +93,13 @@ async def given_up_table(lake: Lake) -> str:
 
 
 async def given_up_view(lake: Lake) -> str:
-    location = (await load_view(lake.catalog, ROOT, V)).metadata_location
+    state = await load_view(lake.catalog, ROOT, V)
     await drop_view(lake.catalog, ROOT, V)
-    return location
+    # Elsewhere: what was dropped is held for whoever dropped it.
+    moved = lake.catalog.base.child("given-up")
+    file = moved.child("metadata", "v1.metadata.json")
+    await lake.catalog.files.write(file, state.json.replace(state.location.encode(), moved.text.encode()))
+    return file.text
 
 
 async def current_file(lake: Lake) -> str:
@@ -110,8 +121,8 @@ async def a_granted_role(lake: Lake) -> None:
 
 
 async def staged(lake: Lake) -> TableChange:
-    answer = await create_table(lake.catalog, ROOT, CreateTable(NS, "new", SCHEMA, is_staged=True))
-    metadata = msgspec.json.decode(answer.metadata)
+    made = await create_table(lake.catalog, ROOT, CreateTable(NS, "new", SCHEMA, is_staged=True))
+    metadata = msgspec.json.decode(made.answer.metadata)
     wanted = updates(
         {"action": "assign-uuid", "uuid": metadata["table-uuid"]},
         {"action": "upgrade-format-version", "format-version": 2},
@@ -139,6 +150,12 @@ SPEC = {"action": "set-default-spec", "spec-id": 0}
 SCAN, COMMIT = Report("scan-report", b"{}"), Report("commit-report", b"{}")
 VIEW_SET = msgspec.json.decode(msgspec.json.encode([SET]), type=list[ViewUpdate])
 ALL = Paging()
+
+
+async def sign(lake: Lake, who: Caller, _: Any) -> None:
+    # Of local files nothing can be signed, which only those hear who may read the table.
+    with pytest.raises(BadInput, match="are not signed"):
+        await sign_request(lake.catalog, who, T, StoreRequest("GET", "s3://a/b", {}))
 
 
 def table(wanted: str, **options: bool) -> CreateTable:
@@ -208,12 +225,12 @@ CASES = [
     ),
     Case(
         "create table delegated",
-        lambda w, who, _: create_table(w.catalog, who, table("new"), is_delegated=True),
+        lambda w, who, _: create_table(w.catalog, who, table("new"), delegation=ANY_WAY),
         on_namespace(NS, P.TABLE_CREATE, P.TABLE_WRITE_DATA),
     ),
     Case(
         "stage table delegated",
-        lambda w, who, _: create_table(w.catalog, who, table("new", is_staged=True), is_delegated=True),
+        lambda w, who, _: create_table(w.catalog, who, table("new", is_staged=True), delegation=ANY_WAY),
         on_namespace(NS, P.TABLE_CREATE, P.TABLE_WRITE_DATA),
     ),
     Case(
@@ -230,13 +247,13 @@ CASES = [
     ),
     Case(
         "register to write",
-        lambda w, who, at: register_table(w.catalog, who, T, at, is_delegated=True),
+        lambda w, who, at: register_table(w.catalog, who, T, at, delegation=ANY_WAY),
         on_namespace(NS, P.TABLE_CREATE, P.TABLE_WRITE_DATA),
         given_up_table,
     ),
     Case(
         "register to read",
-        lambda w, who, at: register_table(w.catalog, who, T, at, is_delegated=True),
+        lambda w, who, at: register_table(w.catalog, who, T, at, delegation=ANY_WAY),
         on_namespace(NS, P.TABLE_CREATE, P.TABLE_READ_DATA),
         given_up_table,
     ),
@@ -254,7 +271,7 @@ CASES = [
     ),
     Case(
         "register over a table to write",
-        lambda w, who, at: register_table(w.catalog, who, T, at, is_overwrite=True, is_delegated=True),
+        lambda w, who, at: register_table(w.catalog, who, T, at, is_overwrite=True, delegation=ANY_WAY),
         on_table(T, P.TABLE_FULL_METADATA, P.TABLE_WRITE_DATA),
         current_file,
     ),
@@ -269,6 +286,12 @@ CASES = [
         lambda w, who, _: load_table_for_data(w.catalog, who, T),
         on_table(T, P.TABLE_WRITE_DATA),
     ),
+    Case(
+        "load credentials",
+        lambda w, who, _: load_credentials(w.catalog, who, T),
+        on_table(T, P.TABLE_READ_DATA),
+    ),
+    Case("sign a request", sign, on_table(T, P.TABLE_READ_DATA)),
     Case("table exists", lambda w, who, _: table_exists(w.catalog, who, T), on_table(T, P.TABLE_LIST)),
     Case("commit properties", commit(SET), on_table(T, P.TABLE_SET_PROPERTIES)),
     Case(
@@ -378,6 +401,11 @@ CASES = [
     Case(
         "update catalog",
         lambda w, who, _: update_catalog(w.directory, who, "lake", CatalogUpdate(set_properties={"k": "v"})),
+        on_catalog(P.CATALOG_WRITE_PROPERTIES),
+    ),
+    Case(
+        "check storage",
+        lambda w, who, _: check_storage(w.directory, who, "lake"),
         on_catalog(P.CATALOG_WRITE_PROPERTIES),
     ),
     # roles and grants

@@ -26,12 +26,16 @@ def properties(**values: str) -> dict:
     return {"action": "set-properties", "updates": values}
 
 
-def snapshot(number: int, *, parent: int | None = None, sequence: int | None = None) -> list[dict]:
+def snapshot(
+    number: int, *, at: TableAnswer | str, parent: int | None = None, sequence: int | None = None
+) -> list[dict]:
+    """What adds a snapshot to the table whose answer, or location, is given."""
+    location = at if isinstance(at, str) else decoded(at)["location"]
     entry = {
         "snapshot-id": number,
         "sequence-number": sequence or number,
         "timestamp-ms": 1_900_000_000_000 + number,
-        "manifest-list": f"file:///nowhere/snap-{number}.avro",
+        "manifest-list": f"{location}/metadata/snap-{number}.avro",
         "summary": {"operation": "append"},
         "schema-id": 0,
     }
@@ -44,7 +48,8 @@ def snapshot(number: int, *, parent: int | None = None, sequence: int | None = N
 
 
 async def make(catalog: OpenCatalog, table: Identifier = T, **options) -> TableAnswer:
-    return await create_table(catalog, ROOT, CreateTable(table.namespace, table.name, SCHEMA, **options))
+    wanted = CreateTable(table.namespace, table.name, SCHEMA, **options)
+    return (await create_table(catalog, ROOT, wanted)).answer
 
 
 async def change(

@@ -40,13 +40,15 @@ from cynosure.storage.config import FileStorage
 from cynosure.testing.small_access import P, on_catalog
 from cynosure.testing.small_catalog import ROOT, SCHEMA, make_catalog
 from tests.catalog.access_cases import ALL, CASES, GRANT, Case, Given
+from tests.catalog.generic_cases import GENERIC_CASES
+from tests.catalog.policy_cases import POLICY_CASES
 from tests.catalog.tables import T
 from tests.catalog.world import Lake, open_lake
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*CASES, *GENERIC_CASES, *POLICY_CASES], ids=lambda case: case.name)
 async def test_an_operation_needs_exactly_its_privileges(case: Case, tmp_path: Path) -> None:
     async with open_lake(tmp_path) as lake:
         ann = await lake.people.add("ann", lake.catalog)
@@ -160,10 +162,11 @@ async def test_the_rights_of_a_caller_without_identity_are_none(tmp_path: Path) 
 def test_every_operation_has_a_case() -> None:
     """So that none is added without being authorized."""
     here = Path(__file__)
-    tried = here.read_text() + (here.parent / "access_cases.py").read_text()
+    cases = [here, *here.parent.glob("*_cases.py")]
+    tried = "".join(each.read_text() for each in cases)
     forgotten = {
         name
-        for room in ("operations", "roles")
+        for room in ("generic", "operations", "roles")
         for info in pkgutil.iter_modules([str(Path(catalog_room.__file__).parent / room)])
         for name, function in vars(importlib.import_module(f"cynosure.catalog.{room}.{info.name}")).items()
         if inspect.iscoroutinefunction(function)
@@ -182,11 +185,18 @@ PARTS = {
     "commit_grants",
     "commit_role",
     "ensure_catalog_admin",
+    "load_registrable",
+    "prepare_change",
+    "give_generic_access",
     "prepare_drop",
+    "prepare_registration",
+    "prepare_generic_drop",
     "read_role",
     "remove_grants",
     "touch_catalog",
     # Done by the server itself.
     "forget_dropped",
+    "forget_staged",
+    "release_locations",
     "sweep_grants",
 }

@@ -37,6 +37,7 @@ RESERVED = [
     "POLARIS.x",
     " polaris.x",
     "polaris.config.unheard-of",
+    "polaris.config.allow.table.location.overlap",
     "cynosure.x",
     "Cynosure.Retention.Enabled",
     "cynosure.retention.enabled.x",
@@ -44,6 +45,9 @@ RESERVED = [
 ALLOWED = [
     "cynosure.retention.enabled",
     "polaris.config.drop-with-purge.enabled",
+    "polaris.config.allow.overlapping.table.location",
+    "polaris.config.enable.credential.vending",
+    "enable.credential.vending",
     "polarisation",
     "x.polaris.y",
 ]

@@ -10,7 +10,7 @@ from cynosure.catalog.managed.answer import TableAnswer
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.drop_table import drop_table
-from cynosure.catalog.operations.load_table import load_table
+from cynosure.catalog.operations.load_table import ForData, load_table, load_table_for_data
 from cynosure.catalog.operations.rename_table import rename_table
 from cynosure.common.errors import NotAuthenticated
 from cynosure.persistence.references import realm_reference
@@ -30,10 +30,17 @@ class Reader:
         self.decisions = 0
 
     async def load(self, table: Identifier = T) -> TableAnswer:
+        self._read_ahead()
+        return await load_table(self.catalog, self.caller, table)
+
+    async def load_for_data(self) -> ForData:
+        self._read_ahead()
+        return await load_table_for_data(self.catalog, self.caller, T)
+
+    def _read_ahead(self) -> None:
         heads = self.catalog.shared.persistence.heads
         principals = realm_reference(self.catalog.realm, "principals")
         heads.read_ahead((principals, principals, *self.catalog.likely_references))
-        return await load_table(self.catalog, self.caller, table)
 
 
 @pytest.fixture
@@ -111,3 +118,32 @@ async def test_a_dropped_table_is_missing(reader: Reader) -> None:
 
     with pytest.raises(NoSuchTable):
         await reader.load()
+
+
+# --- of several, the first that is allowed ----------------------------------------------------------------
+
+
+async def test_what_may_be_done_with_the_files_is_decided_once(reader: Reader) -> None:
+    await reader.people.grant("ann", reader.catalog, *on_table(T, P.TABLE_READ_DATA))
+    reader.decisions = 0
+
+    given = [await reader.load_for_data() for _ in range(3)]
+
+    # Whether it may write, and, as it may not, whether it may read.
+    assert reader.decisions == 2
+    assert [each.is_writable for each in given] == [False] * 3
+
+
+async def test_a_right_to_write_that_is_granted_or_revoked_counts_with_the_next_load(reader: Reader) -> None:
+    reads, writes = on_table(T, P.TABLE_READ_DATA), on_table(T, P.TABLE_WRITE_DATA)
+    await reader.people.grant("ann", reader.catalog, *reads)
+    assert not (await reader.load_for_data()).is_writable
+
+    await reader.people.grant("ann", reader.catalog, *writes)
+    assert (await reader.load_for_data()).is_writable
+    await reader.people.revoke("ann", reader.catalog, *writes)
+    assert not (await reader.load_for_data()).is_writable
+    await reader.people.revoke("ann", reader.catalog, *reads)
+
+    with pytest.raises(AccessDenied):
+        await reader.load_for_data()

@@ -27,9 +27,9 @@ async def catalog(tmp_path: Path) -> AsyncIterator[OpenCatalog]:
 
 
 async def make_history(catalog: OpenCatalog, wanted: dict[str, str]) -> dict:
-    await make(catalog, properties=wanted)
+    made = await make(catalog, properties=wanted)
     for number in range(1, 6):
-        metadata = decoded(await change(catalog, *snapshot(number, parent=number - 1 or None)))
+        metadata = decoded(await change(catalog, *snapshot(number, at=made, parent=number - 1 or None)))
     return metadata
 
 
@@ -58,16 +58,17 @@ async def test_what_was_let_go_is_told_in_the_change_feed(catalog: OpenCatalog):
 
 
 async def test_branches_and_tags_keep_their_snapshots_and_young_ones_stay(catalog: OpenCatalog):
-    await make(catalog, properties={**SETTINGS, **ASKED})
-    await change(catalog, *snapshot(1))
+    made = await make(catalog, properties={**SETTINGS, **ASKED})
+    await change(catalog, *snapshot(1, at=made))
     tag = {"action": "set-snapshot-ref", "ref-name": "v1", "type": "tag", "snapshot-id": 1}
     await change(catalog, tag)
     for number in range(2, 6):
-        metadata = decoded(await change(catalog, *snapshot(number, parent=number - 1)))
+        metadata = decoded(await change(catalog, *snapshot(number, at=made, parent=number - 1)))
     assert ids(metadata) == [1, 4, 5]
 
 
 async def test_a_commit_that_adds_no_snapshot_lets_none_go(catalog: OpenCatalog):
-    await make_history(catalog, SETTINGS)
+    made = await make_history(catalog, SETTINGS)
     assert ids(decoded(await change(catalog, properties(**ASKED)))) == [1, 2, 3, 4, 5]
-    assert ids(decoded(await change(catalog, *snapshot(6, parent=5)))) == [5, 6]
+    added = snapshot(6, at=made["location"], parent=5)
+    assert ids(decoded(await change(catalog, *added))) == [5, 6]

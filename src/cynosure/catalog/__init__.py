@@ -4,9 +4,15 @@
 - `directory.py`    the catalogs of a realm by name; `opened.py` one of them, ready for operations
 - `targets.py`, `seeing.py`, `filtering.py`, `guards.py`   what the authorizer is asked about, and what a
                     refusal or a list may tell; `recent_permits.py` what need not be asked again
+- `policies/`       what is attached to what, and what applies where; `policy_types.py`, `attaching.py`
+- `restrictions/`   what somebody may not see of a table, and that they get it by no other door
 - `roles/`          catalog roles, grants and who has them
-- `names.py`, `resolve.py`, `locations.py`   names and locations, their keys, and looking them up
+- `names.py`, `resolve.py`   names, their keys, and looking them up
+- `locations.py`, `claims.py`, `file_references.py`   where files may be, and the places that each table holds
+                    to itself; `staged.py` those of tables that are being created
+- `delegation/`     giving clients access to files; `checking/` whether a storage works for them and for us
 - `entities.py`, `managed/`   what the store holds of catalogs, namespaces, tables and views
+- `generic/`        tables of other formats; `facade.py` what external catalogs refuse
 - `files/`          metadata files in object storage: export, import, sweep
 - `dropped.py`, `feed/`, `retention.py`, `reports.py`   undrop, change feed, expiry at commit, metrics reports
 - `bulk_import.py`  millions of tables at once; `maintenance.py` what servers do by themselves

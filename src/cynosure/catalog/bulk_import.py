@@ -8,7 +8,7 @@ names that are taken, locations that overlap. Nothing is visible before all of i
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +19,7 @@ from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.entities import NAMESPACE, NamespaceEntity
 from cynosure.catalog.errors import LocationRefused
+from cynosure.catalog.file_references import is_inside_table
 from cynosure.catalog.locations import check_allowed, location_key
 from cynosure.catalog.managed.state import POINTER, TablePointer
 from cynosure.catalog.names import (
@@ -85,16 +86,21 @@ async def import_tables(
 
 async def _add_pointer(catalog: OpenCatalog, load: "CatalogLoad", listed: ListedTable, now_us: int) -> None:
     entity_id = load.next_id()
-    check_allowed(catalog, listed.metadata_location, field="metadata-location")
+    file = check_allowed(catalog, listed.metadata_location, field="metadata-location")
     location = check_allowed(catalog, listed.location or _table_location(listed), field="location")
+    # Nobody has read its properties yet, which may name other places: the first load looks at them.
+    is_inside = is_inside_table(catalog, location, {}, listed.metadata_location)
+    claims = () if is_inside else (file,)
     pointer = TablePointer(
         id=entity_id,
         created_us=now_us,
         metadata_location=listed.metadata_location,
         location=location.text,
+        claims=tuple(each.text for each in claims),
     )
     # The first state has the stable id as its own, as that of a namespace has.
-    await load.add(listed.table, entity_id, location, [NewObject(POINTER, entity_id, pointer)])
+    new = NewObject(POINTER, entity_id, pointer)
+    await load.add(listed.table, entity_id, location, [new], claims=claims)
 
 
 def _table_location(listed: ListedTable) -> str:
@@ -134,14 +140,21 @@ class CatalogLoad:
         return self._persistence.ids.next()
 
     async def add(
-        self, table: Identifier, entity_id: ObjId, location: Location, objects: list[NewObject]
+        self,
+        table: Identifier,
+        entity_id: ObjId,
+        location: Location,
+        objects: list[NewObject],
+        *,
+        claims: Sequence[Location] = (),
     ) -> None:
-        """Take one table; the last of `objects` is its state."""
+        """Take one table; the last of `objects` is its state, `claims` what it holds besides its location."""
         check_name(table.name, field="name")
         self._note_namespace(table.namespace)
         key, owner = table_key(table), encode_id_key(entity_id)
         self._names.add(key, ObjRef(objects[-1].id, objects[-1].type.name).pack())
-        self._locations.add(location_key(location), owner)
+        for place in (location, *claims):
+            self._locations.add(location_key(place), owner)
         self._ids.append((owner, key))
         await self._bulk.write(objects)
         if len(self._ids) >= _BATCH:

@@ -28,7 +28,7 @@ from cynosure.persistence.commit import Committer, Prepared, State, View
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.references import realm_reference
 from cynosure.persistence.spi import ObjId, RealmId, RefKey
-from cynosure.storage.open_fileio import FileIOs
+from cynosure.storage.open_storage import Storages
 
 R = TypeVar("R")
 
@@ -43,9 +43,9 @@ class _Known(Struct):
 class Directory:
     """The catalogs of all realms, as one process uses them."""
 
-    def __init__(self, shared: Shared, files: FileIOs) -> None:
+    def __init__(self, shared: Shared, storages: Storages) -> None:
         self.shared = shared
-        self.files = files
+        self.storages = storages
         self._known: dict[RealmId, _Known] = {}
 
     def committer(self, realm: RealmId) -> Committer:
@@ -118,7 +118,7 @@ class Directory:
         if opened is None:
             entity = (await load_listed(state, name)).entity
             opened = known.by_name[name] = OpenCatalog(
-                realm, entity, self.shared, self.files.get(entity.storage, (realm, entity.id))
+                realm, entity, self.shared, self.storages.get(entity.storage, (realm, entity.id))
             )
         return opened
 

@@ -3,7 +3,8 @@
 A drop moves an entry from the index `names` to the index `dropped`, in one commit; so the objects stay
 reachable, and garbage collection leaves them alone, until the window has passed and the entry is removed.
 
-Must not break: whoever removes a key of `names` for good adds its entry here in the same commit.
+Must not break: whoever removes a key of `names` for good adds its entry here in the same commit. Policies
+are not kept: they hold no data, and what they were attached to would have to come back with them.
 """
 
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ from cynosure.persistence.objects import ObjRef, Stored, struct_type
 from cynosure.persistence.spi import ObjId
 from cynosure.persistence.store import NewObject
 
-Kind = Literal["table", "view", "namespace"]
+Kind = Literal["table", "view", "generic-table", "namespace"]
 
 
 class DroppedEntity(Stored, frozen=True):
@@ -29,13 +30,17 @@ class DroppedEntity(Stored, frozen=True):
     entity_id: ObjId
     """Stable id; an undrop gives it back, and with it the grants."""
     path: tuple[str, ...]
-    """Namespace levels and, for tables and views, the name."""
+    """Namespace levels and, for all but namespaces, the name."""
     state: ObjRef
     dropped_us: int
     principal: str
     location: str = ""
     is_purge_requested: bool = False
     """Whether the client asked for the files to go too."""
+    claims: tuple[str, ...] = ()
+    """What it held besides its location. It holds all of it until it cannot be restored any more."""
+    heir_id: int = -1
+    """Who may have its places before that: the principal that dropped it, if it might read it; -1: nobody."""
 
     def at(self, path: tuple[str, ...]) -> "DroppedEntity":
         """The same under another path."""
@@ -46,7 +51,7 @@ def _refs(value: DroppedEntity) -> Iterable[ObjRef]:
     return (value.state,)
 
 
-DROPPED = struct_type("dropped", DroppedEntity, refs=_refs)
+DROPPED = struct_type("dropped", DroppedEntity, refs=_refs, version=2)
 
 
 class Removal:
@@ -66,7 +71,9 @@ class Removal:
         caller: Caller,
         now_us: int,
         location: str = "",
+        claims: tuple[str, ...] = (),
         is_purge_requested: bool = False,
+        is_reader: bool = False,
     ) -> None:
         entity = DroppedEntity(
             kind=kind,
@@ -75,7 +82,9 @@ class Removal:
             state=state,
             dropped_us=now_us,
             principal=caller.principal,
+            heir_id=caller.principal_id if is_reader else -1,
             location=location,
+            claims=claims,
             is_purge_requested=is_purge_requested,
         )
         self.new = NewObject(DROPPED, drop_id, entity)

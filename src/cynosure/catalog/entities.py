@@ -1,13 +1,26 @@
-"""What the store holds of catalogs and namespaces. Tables and views are in `managed/`.
+"""What the store holds of catalogs, namespaces, generic tables and policies. Tables and views: `managed/`.
 
 Must not break: a stored struct gets new fields with defaults only (`persistence.objects.Stored`).
 """
 
-from msgspec import field
+from typing import Literal
+
+from msgspec import Struct, field
 
 from cynosure.persistence.objects import Stored, struct_type
 from cynosure.persistence.spi import CatalogId, ObjId
 from cynosure.storage.config import StorageConfig
+
+CatalogKind = Literal["INTERNAL", "EXTERNAL"]
+"""`EXTERNAL`: another catalog owns its tables and tells about them (`catalog.facade`)."""
+
+
+class KeptLocation(Struct, frozen=True, array_like=True):
+    """A location that a catalog may not use any more and still holds."""
+
+    location: str
+    since_us: int
+    """When it was taken from the catalog."""
 
 
 class CatalogEntity(Stored, frozen=True):
@@ -23,6 +36,9 @@ class CatalogEntity(Stored, frozen=True):
     updated_us: int
     version: int = 1
     properties: dict[str, str] = field(default_factory=dict)
+    kind: CatalogKind = "INTERNAL"
+    kept: tuple[KeptLocation, ...] = ()
+    """Not for other catalogs yet: tables may be there, or somebody may still have credentials."""
 
 
 class NamespaceEntity(Stored, frozen=True):
@@ -35,5 +51,37 @@ class NamespaceEntity(Stored, frozen=True):
     properties: dict[str, str] = field(default_factory=dict)
 
 
-CATALOG = struct_type("catalog", CatalogEntity)
+class GenericTableEntity(Stored, frozen=True):
+    """A generic table. Its name is its index key, and it never changes."""
+
+    id: ObjId
+    """Stable: kept by undrop. Also the id of the object itself, because there is only one version."""
+    format: str
+    """As its creator calls it: `delta`, `csv` …"""
+    created_us: int
+    location: str = ""
+    """Its base location, which holds all of its files; empty when its users keep track of that themselves."""
+    doc: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+class PolicyEntity(Stored, frozen=True):
+    """A policy. Its name is its index key; what it is attached to is in the index `mappings`."""
+
+    id: ObjId
+    """Stable: kept when the policy changes; mappings and grants name it."""
+    type: str
+    """Never changes: who may manage a policy depends on it."""
+    created_us: int
+    updated_us: int
+    content: str | None = None
+    description: str | None = None
+    version: int = 0
+    """Of what it says; grows by one with every change."""
+    created_by: str = ""
+
+
+CATALOG = struct_type("catalog", CatalogEntity, version=2)
 NAMESPACE = struct_type("namespace", NamespaceEntity)
+GENERIC_TABLE = struct_type("generic-table", GenericTableEntity)
+POLICY = struct_type("policy", PolicyEntity)

@@ -4,11 +4,16 @@ A maintainer must not break: the text. Iceberg clients and their tests read the 
 ("Table does not exist: a.b"), so here the name belongs to the message and is not a detail behind it.
 """
 
+from cynosure.auth.caller import Caller
+from cynosure.auth.ports import Decision, Target
+from cynosure.auth.rbac.operations import Operation
+from cynosure.auth.require import AccessDenied
 from cynosure.common.errors import (
     AlreadyExists,
     BadInput,
     Conflict,
     CynosureError,
+    Forbidden,
     Named,
     NotFound,
     Unavailable,
@@ -47,11 +52,32 @@ class NoSuchView(Named, NotFound):
         super().__init__("View does not exist", name=name)
 
 
+class NoSuchGenericTable(Named, NotFound):
+    """No generic table of this name in the namespace."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("Generic table does not exist", name=name)
+
+
 class NoSuchPolicy(Named, NotFound):
     """No policy of this name in the namespace."""
 
     def __init__(self, name: str) -> None:
         super().__init__("Policy does not exist", name=name)
+
+
+class NoSuchTarget(Named, NotFound):
+    """Nothing of this name that a policy could be attached to, or detached from."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("Target of the policy does not exist", name=name)
+
+
+class NoSuchMapping(NotFound):
+    """The policy is not attached to this."""
+
+    def __init__(self, policy: str, target: str) -> None:
+        super().__init__("The policy is not attached to this target", policy=policy, target=target)
 
 
 class NoSuchCatalogRole(Named, NotFound):
@@ -109,19 +135,72 @@ class ViewExists(Named, AlreadyExists):
         super().__init__(text, name=name)
 
 
-class RenameTargetTaken(AlreadyExists):
-    """A table or view has the name that another is to get."""
+class GenericTableExists(Named, AlreadyExists):
+    """A generic table has this name; it shares one space of names with tables and views."""
 
-    def __init__(self, source: str, destination: str, *, is_view: bool) -> None:
-        super().__init__(
-            "The new name is taken", source=source, destination=destination, taken_by_view=is_view
+    def __init__(self, name: str, *, is_wanted_by_other: bool = False) -> None:
+        text = (
+            "Generic table with same name already exists"
+            if is_wanted_by_other
+            else "Generic table already exists"
         )
+        super().__init__(text, name=name)
+
+
+class PolicyExists(Named, AlreadyExists):
+    """A policy of the namespace has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("Policy already exists", fix="Choose another name.", name=name)
+
+
+class PolicyTypeAttached(AlreadyExists):
+    """Another policy of the same type is attached to the target already."""
+
+    def __init__(self, policy_type: str, other: str, target: str) -> None:
+        super().__init__(
+            "Another policy of this type is attached to the target",
+            fix="Detach the other one first.",
+            type=policy_type,
+            attached=other,
+            target=target,
+        )
+
+
+class PolicyVersionMismatch(Conflict):
+    """The policy was changed since the version that the change is meant for."""
+
+    def __init__(self, policy: str, expected: int, current: int) -> None:
+        super().__init__(
+            "The policy has another version than the change is meant for",
+            fix="Load it, and make the change to what it says now.",
+            policy=policy,
+            expected=expected,
+            current=current,
+        )
+
+
+class PolicyInUse(CynosureError):
+    """The policy is attached to something."""
+
+    def __init__(self, policy: str, targets: int) -> None:
+        super().__init__(
+            "The policy is attached to targets",
+            fix="Detach it first, or drop it with detach-all. Tables that can still be restored count.",
+            policy=policy,
+            targets=targets,
+        )
+
+
+class RenameTargetTaken(AlreadyExists):
+    """Something has the name that a table or view is to get."""
+
+    def __init__(self, source: str, destination: str, *, taken_by: str) -> None:
+        super().__init__("The new name is taken", source=source, destination=destination, taken_by=taken_by)
 
     def __str__(self) -> str:
-        kind = "View" if self.details["taken_by_view"] else "Table"
-        return (
-            f"Cannot rename {self.details['source']} to {self.details['destination']}. {kind} already exists"
-        )
+        source, destination, kind = (self.details[each] for each in ("source", "destination", "taken_by"))
+        return f"Cannot rename {source} to {destination}. {kind} already exists"
 
 
 class NotEmpty(CynosureError):
@@ -129,7 +208,7 @@ class NotEmpty(CynosureError):
 
 
 class NamespaceNotEmpty(NotEmpty):
-    """The namespace holds tables, views or namespaces."""
+    """The namespace holds tables, views, policies or namespaces."""
 
     def __init__(self, name: str) -> None:
         super().__init__("Namespace is not empty", fix="Drop or move what is in it first.", name=name)
@@ -154,12 +233,79 @@ class CatalogLocationRefused(LocationRefused):
     """A catalog cannot have this location: it is another's, or not inside what it allows."""
 
 
+class OwnedElsewhere(CynosureError):
+    """The catalog is external: its tables and views are changed where they are owned."""
+
+    def __init__(self, operation: str) -> None:
+        super().__init__(
+            "Tables and views of an external catalog are changed by the catalog that owns them",
+            fix="Change it there; this catalog is told by a notification.",
+            operation=operation,
+        )
+
+
+class OutdatedNotification(Named, AlreadyExists):
+    """A notification with the same or a later timestamp was taken before."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("A notification with a newer timestamp has been admitted for table", name=name)
+
+
+class DelegationOff(Forbidden):
+    """The catalog is external and gives no access to files."""
+
+    def __init__(self, catalog: str, *, property: str) -> None:
+        super().__init__(
+            "This external catalog gives clients no access to files",
+            fix=f"Load it without asking for access, or set the catalog's property {property} to true.",
+            catalog=catalog,
+        )
+
+
 class Unprocessable(CynosureError):
     """Each part of the request is well-formed; together they contradict each other."""
 
 
 class InvalidName(BadInput):
     """A name that no catalog object can have."""
+
+
+class InvalidPolicy(BadInput):
+    """The content is not what policies of the type say."""
+
+
+class RestrictedByPolicy(AccessDenied):
+    """A policy restricts what the caller may see of a table, and this would give or change more."""
+
+    def __init__(
+        self,
+        caller: Caller,
+        operation: Operation,
+        targets: tuple[Target, ...],
+        *,
+        policies: tuple[str, ...],
+        reason: str,
+    ) -> None:
+        super().__init__(caller, operation, targets, Decision(is_allowed=False, reason=reason))
+        self.message = "A policy restricts what this principal may read and do"
+        self.details["policies"] = ", ".join(policies)
+        self.policies = policies
+
+
+class RestrictedColumn(CynosureError):
+    """A policy restricts a column by this name, so it stays the field and type that it is."""
+
+    def __init__(self, policy: str, *, column: str) -> None:
+        super().__init__(
+            "A policy restricts this column, which therefore cannot be renamed, dropped or made anew",
+            fix="Have the policy changed or detached first.",
+            policy=policy,
+            column=column,
+        )
+
+
+class NotAttachable(BadInput):
+    """Policies cannot be attached to things of this kind."""
 
 
 class NotImported(Named, Unavailable):

@@ -8,9 +8,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from cynosure.auth.access.explain import Explanation, explain_access, get_operation, load_subject
+from cynosure.auth.access.explain import (
+    Explanation,
+    Restriction,
+    explain_access,
+    get_operation,
+    load_subject,
+)
 from cynosure.auth.caller import Caller
 from cynosure.auth.errors import NoSuchPrincipal
 from cynosure.auth.identities import Identities
@@ -20,17 +26,36 @@ from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.operations import Operation, commit_table_operation
 from cynosure.auth.targets import CatalogRoleTarget, PrincipalRoleTarget, PrincipalTarget, RealmTarget
 from cynosure.catalog.directory import Directory
+from cynosure.catalog.errors import RestrictedByPolicy
 from cynosure.catalog.names import Identifier, Namespace, check_name, check_namespace
 from cynosure.catalog.opened import OpenCatalog
+from cynosure.catalog.restrictions.describing import describe_restrictions
 from cynosure.catalog.seeing import find_permission, require_existing
-from cynosure.catalog.targets import NamespaceTarget, TableTarget, ViewTarget
+from cynosure.catalog.targets import (
+    AnyTableTarget,
+    GenericTableTarget,
+    InCatalog,
+    NamespaceTarget,
+    PolicyTarget,
+    TableTarget,
+    ViewTarget,
+)
 from cynosure.common.errors import BadInput
 from cynosure.persistence.commit import View
 from cynosure.persistence.spi import RealmId
 
 _SEE: Final[Mapping[type[Target], Operation]] = MappingProxyType(
-    {NamespaceTarget: ops.NAMESPACE_EXISTS, TableTarget: ops.TABLE_EXISTS, ViewTarget: ops.VIEW_EXISTS}
+    {
+        NamespaceTarget: ops.NAMESPACE_EXISTS,
+        TableTarget: ops.TABLE_EXISTS,
+        GenericTableTarget: ops.TABLE_EXISTS,
+        AnyTableTarget: ops.TABLE_EXISTS,
+        ViewTarget: ops.VIEW_EXISTS,
+        PolicyTarget: ops.POLICY_EXISTS,
+    }
 )
+_ON_ANY_TABLE: Final = frozenset({"grant-on-table", "revoke-on-table"})
+"""What can be done to generic tables as well as to tables."""
 _OF_REALM: Final = frozenset({"realm", "principal", "principal-role"})
 
 
@@ -81,13 +106,13 @@ async def explain(
         catalog = await directory.open_for(caller, name)
         view = await catalog.read()
     targets = tuple(
-        _target_of(kind, place, caller.realm, catalog)
+        _target_of(operation, kind, place, caller.realm, catalog)
         for kind, place in zip(operation.kinds, places, strict=False)
     )
     if catalog is not None and view is not None:
         for target in targets:
             await _require_seen(catalog, caller, target, view)
-    return await explain_access(
+    found = await explain_access(
         identities.authorizer,
         subject,
         operation,
@@ -95,6 +120,30 @@ async def explain(
         view,
         catalog="" if catalog is None else catalog.entity.name,
     )
+    if catalog is None or view is None or not found.is_allowed:
+        return found
+    return await _with_restrictions(catalog, view, subject, operation, targets, found)
+
+
+async def _with_restrictions(
+    catalog: OpenCatalog,
+    view: View,
+    subject: Caller,
+    operation: Operation,
+    targets: tuple[Target, ...],
+    found: Explanation,
+) -> Explanation:
+    """What is permitted, less what policies restrict: the same rule that enforcement asks."""
+    notes: list[Restriction] = []
+    for target in targets:
+        if isinstance(target, TableTarget | GenericTableTarget):
+            in_force = await catalog.restrictions.find(view, subject, target)
+            notes += () if in_force is None else describe_restrictions(in_force)
+    try:
+        await catalog.restrictions.check(view, subject, operation, targets)
+    except RestrictedByPolicy as refused:
+        found = structs.replace(found, is_allowed=False, reason=refused.decision.reason)
+    return structs.replace(found, restrictions=tuple(notes))
 
 
 async def _load_subject(identities: Identities, caller: Caller, name: str | None) -> Caller:
@@ -115,13 +164,15 @@ async def _require_seen(catalog: OpenCatalog, caller: Caller, target: Target, vi
         return
     if catalog.shared.access.hide_existence:
         seen = await find_permission(catalog.shared.authorizer, caller, see, (target,), view, is_hiding=True)
-        if seen is None and isinstance(target, (NamespaceTarget, TableTarget, ViewTarget)):
+        if seen is None and isinstance(target, InCatalog):
             raise target.no_such()
     # An authorizer that has seen enough need not walk to the end; what is missing is said here.
     await require_existing(target, view)
 
 
-def _target_of(kind: str, place: Place, realm: RealmId, catalog: OpenCatalog | None) -> Target:
+def _target_of(
+    operation: Operation, kind: str, place: Place, realm: RealmId, catalog: OpenCatalog | None
+) -> Target:
     match kind:
         case "realm":
             return RealmTarget(realm)
@@ -137,18 +188,22 @@ def _target_of(kind: str, place: Place, realm: RealmId, catalog: OpenCatalog | N
             return CatalogRoleTarget(catalog.entity.id, _named(place.catalog_role, "catalogRole"))
         case "namespace" if not place.namespace:
             return catalog.namespace(())
-        case "policy":
-            raise BadInput(
-                "This version has no policies", field="target.policy", fix="Ask about something else."
-            )
     namespace = check_namespace(place.namespace, field="target.namespace")
     match kind:
         case "namespace":
             return catalog.namespace(namespace)
         case "table":
-            return catalog.table(Identifier(namespace, _named(place.table, "table")))
+            return _table_of(operation, catalog, Identifier(namespace, _named(place.table, "table")))
+        case "policy":
+            return catalog.policy(Identifier(namespace, _named(place.policy, "policy")))
         case _:
             return catalog.view(Identifier(namespace, _named(place.view, "view")))
+
+
+def _table_of(operation: Operation, catalog: OpenCatalog, name: Identifier) -> Target:
+    if operation.name in _ON_ANY_TABLE:
+        return catalog.any_table(name)
+    return catalog.generic_table(name) if "generic-table" in operation.name else catalog.table(name)
 
 
 def _named(name: str, field: str) -> str:

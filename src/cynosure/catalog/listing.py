@@ -9,7 +9,7 @@ is the whole list, never what one caller sees of it.
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -30,11 +30,16 @@ from cynosure.persistence.commit import State
 from cynosure.persistence.index import after
 from cynosure.persistence.listing import MAX_PAGE, Paging, list_page
 
-__all__ = ["Listing", "Paging", "choose_size", "encode_list", "list_encoded"]
+__all__ = ["Listing", "Paging", "choose_size", "encode_list", "list_chosen", "list_encoded"]
 
 _CHUNK: Final = 10_000
+_CHOSEN_AT_ONCE: Final = 1_000
 _WRITTEN_OTHERWISE: Final = re.compile(rb'[\x00-\x1f"\\]')
 """Bytes of index keys or names that do not stand for themselves in JSON."""
+
+
+Choose = Callable[[State, Sequence[bytes]], Awaitable[list[bytes]]]
+"""Which of some entries are listed, by their keys, on one state."""
 
 
 class Listing(Struct, frozen=True):
@@ -128,6 +133,45 @@ async def _list_page(catalog: OpenCatalog, caller: Caller, listing: Listing, pag
         whole = WholeList(page.state.commit_id, len(page.entries), body)
         catalog.shared.lists.remember(place, whole)
     return body
+
+
+async def list_chosen(
+    catalog: OpenCatalog, caller: Caller, listing: Listing, paging: Paging, choose: Choose
+) -> bytes:
+    """As `list_encoded`, with only those entries that are chosen. Nothing of it is kept."""
+    if paging.token is None and paging.size is None:
+        state = await catalog.read()
+        shown = await _find_shown(catalog, caller, listing, state)
+        keys = await _scan_all(state, listing) if shown is None else shown
+        return encode_list(listing, await choose(state, keys), None)
+
+    async def scan(state: State, start: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        shown = await _find_shown(catalog, caller, listing, state)
+        chosen: list[bytes] = []
+        while len(chosen) < limit:
+            if shown is None:
+                found = await state.scan("names", prefix=listing.prefix, start=start, limit=_CHOSEN_AT_ONCE)
+                keys = [key for key, _ in found]
+            else:
+                keys = [key for key in shown if key >= start][:_CHOSEN_AT_ONCE]
+            if not keys:
+                break
+            chosen += await choose(state, keys)
+            start = after(keys[-1])
+        return [(key, b"") for key in chosen[:limit]]
+
+    page = await list_page(
+        catalog.committer,
+        catalog.shared.persistence.page_tokens,
+        index="names",
+        prefix=listing.prefix,
+        size=choose_size(catalog, paging),
+        token=paging.token or None,
+        scan=scan,
+    )
+    if not page.entries:
+        await _require_parent(page.state, listing)
+    return encode_list(listing, [key for key, _ in page.entries], page.next_token)
 
 
 async def _scan_all(state: State, listing: Listing) -> list[bytes]:

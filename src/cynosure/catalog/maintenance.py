@@ -11,7 +11,9 @@ from cynosure.catalog.directory import Directory
 from cynosure.catalog.files.sweep import sweep_strays
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.forget_dropped import forget_dropped
+from cynosure.catalog.operations.forget_staged import forget_staged
 from cynosure.catalog.operations.list_catalogs import list_catalogs
+from cynosure.catalog.operations.release_locations import release_locations
 from cynosure.catalog.roles.sweep_grants import SweepPlaces, sweep_grants
 from cynosure.common.errors import CynosureError
 from cynosure.common.telemetry.logs import WARNING, Log
@@ -32,6 +34,8 @@ def catalog_tasks(directory: Directory) -> list[Task]:
     grace_s, interval_s = gc.grace.total_seconds(), gc.interval.total_seconds()
     return [
         _for_every_catalog(directory, "catalog.forget-dropped", forget_dropped, every_s=grace_s),
+        _for_every_catalog(directory, "catalog.forget-staged", forget_staged, every_s=grace_s),
+        _for_every_catalog(directory, "catalog.release-locations", _releaser(directory), every_s=grace_s),
         _for_every_catalog(directory, "catalog.sweep-metadata", _sweep, every_s=interval_s),
         _for_every_catalog(directory, "catalog.sweep-grants", _grants_sweeper(), every_s=interval_s),
     ]
@@ -39,6 +43,13 @@ def catalog_tasks(directory: Directory) -> list[Task]:
 
 async def _sweep(catalog: OpenCatalog, caller: Caller) -> int:
     return (await sweep_strays(catalog, caller)).strays
+
+
+def _releaser(directory: Directory) -> Work:
+    async def release(catalog: OpenCatalog, caller: Caller) -> int:
+        return await release_locations(directory, caller, catalog)
+
+    return release
 
 
 def _grants_sweeper() -> Work:

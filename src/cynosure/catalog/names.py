@@ -1,14 +1,16 @@
-"""Names of namespaces, tables and views, and the index keys they have.
+"""Names of namespaces, tables, views, generic tables and policies, and the index keys they have.
 
 Keys of the index `names`: a letter for the kind and the number of parents, then the whole path. With the
 number in it, one prefix holds exactly the children of one namespace, and nothing deeper.
 
     namespace a.b       n1 a b            table t in a.b      t2 a b t          view v in a      v1 a v
+    generic g in a      g1 a g            policy p in a       p1 a p
 
-Must not break: these keys are stored. Tables and views share one space of names, so whoever creates one
-asks for both keys.
+Must not break: these keys are stored. Tables, views and generic tables share one space of names, so whoever
+creates one asks for all three keys; policies have one of their own.
 """
 
+import re
 from typing import Final, NamedTuple
 
 from cynosure.catalog.errors import InvalidName
@@ -21,6 +23,8 @@ SEPARATOR: Final = "\x1f"
 MAX_LEVELS: Final = 32
 MAX_CHARS: Final = 256
 """Of one level or name."""
+
+_POLICY_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 CLOSED: Final = encode_key("closed")
 """Present in `names` while the catalog is being dropped. Every write asks for it."""
@@ -115,6 +119,37 @@ def view_key(view: Identifier) -> bytes:
 def views_prefix(namespace: Namespace) -> bytes:
     """What the keys of all views of a namespace begin with."""
     return prefix_of(f"v{len(namespace)}", *namespace)
+
+
+def generic_key(table: Identifier) -> bytes:
+    """Key of a generic table in `names`."""
+    return encode_key(f"g{len(table.namespace)}", *table.namespace, table.name)
+
+
+def generics_prefix(namespace: Namespace) -> bytes:
+    """What the keys of all generic tables of a namespace begin with."""
+    return prefix_of(f"g{len(namespace)}", *namespace)
+
+
+def policy_key(policy: Identifier) -> bytes:
+    """Key of a policy in `names`. Policies have names of their own: a table may be called the same."""
+    return encode_key(f"p{len(policy.namespace)}", *policy.namespace, policy.name)
+
+
+def policies_prefix(namespace: Namespace) -> bytes:
+    """What the keys of all policies of a namespace begin with."""
+    return prefix_of(f"p{len(namespace)}", *namespace)
+
+
+def check_policy_name(name: str, *, field: str = "name") -> str:
+    """Refuse what cannot be the name of a policy."""
+    if not _POLICY_NAME.fullmatch(name):
+        raise InvalidName(
+            "This cannot be the name of a policy",
+            field=field,
+            fix="Use 1 to 128 letters, digits, hyphens and underscores.",
+        )
+    return name
 
 
 def last_name(key: bytes) -> str:

@@ -8,23 +8,29 @@ from typing import Any
 
 from cynosure.catalog.closing import CLOSING_MARK
 from cynosure.catalog.dropped import DROPPED
-from cynosure.catalog.entities import CATALOG, NAMESPACE
+from cynosure.catalog.entities import CATALOG, GENERIC_TABLE, NAMESPACE, POLICY
 from cynosure.catalog.managed.state import CHUNK, POINTER, SCHEMA, TABLE
 from cynosure.catalog.managed.view_state import VIEW
+from cynosure.catalog.policies.mappings import POLICY_MAPPING
 from cynosure.catalog.reports import METRICS_REPORT
+from cynosure.catalog.staged import STAGED
 from cynosure.persistence.objects import ObjectType
 
 OBJECT_TYPES: tuple[ObjectType[Any], ...] = (
     CATALOG,
     CLOSING_MARK,
     NAMESPACE,
+    POLICY,
+    POLICY_MAPPING,
     DROPPED,
     TABLE,
     POINTER,
     SCHEMA,
     CHUNK,
     VIEW,
+    GENERIC_TABLE,
     METRICS_REPORT,
+    STAGED,
 )
 
 RESERVED: frozenset[str] = frozenset({"manifest-list", "manifest"})

@@ -12,18 +12,31 @@ from typing import TypeVar
 from cynosure.auth.caller import Caller, commit_as
 from cynosure.auth.ports import Authorizer, Target
 from cynosure.auth.rbac.operations import Operation
+from cynosure.auth.require import AccessDenied
 from cynosure.auth.settings import AuthSettings
 from cynosure.catalog.background import Background
 from cynosure.catalog.entities import CatalogEntity
+from cynosure.catalog.errors import RestrictedByPolicy
+from cynosure.catalog.facade import is_facade, refuse_on_facade
 from cynosure.catalog.guards import Guards, join_guards
 from cynosure.catalog.managed.recent import RecentTables
 from cynosure.catalog.names import Identifier, Namespace
 from cynosure.catalog.recent_lists import RecentLists
+from cynosure.catalog.recent_loads import RecentLoads
 from cynosure.catalog.recent_permits import PermitHeads, RecentPermits
+from cynosure.catalog.restrictions.rule import Restrictions
 from cynosure.catalog.seeing import find_permission, require_permitted
 from cynosure.catalog.settings import CatalogSettings
 from cynosure.catalog.single_flight import SingleFlight
-from cynosure.catalog.targets import CatalogTarget, NamespaceTarget, TableTarget, ViewTarget
+from cynosure.catalog.targets import (
+    AnyTableTarget,
+    CatalogTarget,
+    GenericTableTarget,
+    NamespaceTarget,
+    PolicyTarget,
+    TableTarget,
+    ViewTarget,
+)
 from cynosure.catalog.watching import Watching
 from cynosure.iceberg.limits import SizeLimits
 from cynosure.persistence.commit import Committed, Committer, Prepared, State, View
@@ -34,6 +47,7 @@ from cynosure.persistence.spi import RealmId
 from cynosure.persistence.store import Store
 from cynosure.storage.fileio import FileIO
 from cynosure.storage.location import Location
+from cynosure.storage.open_storage import Storage
 
 R = TypeVar("R")
 _US = timedelta(microseconds=1)
@@ -54,6 +68,11 @@ class Shared:
     lists: RecentLists = field(default_factory=RecentLists)
     watching: Watching = field(default_factory=Watching)
     """Those who wait for the next commit."""
+    restrictions: Restrictions = field(init=False)
+    """What callers may not see of tables."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "restrictions", Restrictions(self.persistence, self.tables))
 
 
 class OpenCatalog:
@@ -66,20 +85,22 @@ class OpenCatalog:
         "base",
         "committer",
         "entity",
-        "files",
         "grants",
+        "is_facade",
         "likely_references",
         "limits",
+        "loads",
         "realm",
         "shared",
+        "storage",
         "store",
     )
 
-    def __init__(self, realm: RealmId, entity: CatalogEntity, shared: Shared, files: FileIO) -> None:
+    def __init__(self, realm: RealmId, entity: CatalogEntity, shared: Shared, storage: Storage) -> None:
         self.realm = realm
         self.entity = entity
         self.shared = shared
-        self.files = files
+        self.storage = storage
         key = catalog_reference(realm, entity.id, "main")
         self.committer: Committer = shared.persistence.committer(key)
         self.store: Store = self.committer.store
@@ -89,6 +110,10 @@ class OpenCatalog:
         """Of its roles and what is granted to them: `roles/`."""
         self._principals = realm_reference(realm, "principals")
         self._permits = RecentPermits()
+        self.loads = RecentLoads()
+        """What was loaded of it, and may be again."""
+        self.is_facade = is_facade(entity)
+        """Whether another catalog owns its tables."""
         self.base = Location.parse(entity.base_location)
         self.allowed = (self.base, *(Location.parse(text) for text in entity.storage.allowed_locations))
         """Where files may be."""
@@ -99,6 +124,16 @@ class OpenCatalog:
             max_snapshots=sizes.snapshots,
         )
         """How large tables may become."""
+
+    @property
+    def restrictions(self) -> Restrictions:
+        """What callers may not see of its tables."""
+        return self.shared.restrictions
+
+    @property
+    def files(self) -> FileIO:
+        """Its files, as the server reaches them."""
+        return self.storage.files
 
     async def read(self) -> State:
         """The current state, linearizable."""
@@ -130,49 +165,93 @@ class OpenCatalog:
         """A view of it, for the authorizer."""
         return ViewTarget(self.entity.id, name)
 
+    def generic_table(self, name: Identifier) -> GenericTableTarget:
+        """A generic table of it, for the authorizer."""
+        return GenericTableTarget(self.entity.id, name)
+
+    def any_table(self, name: Identifier) -> AnyTableTarget:
+        """A table or generic table of it, whichever has the name: what table privileges are granted on."""
+        return AnyTableTarget(self.entity.id, name)
+
+    def policy(self, name: Identifier) -> PolicyTarget:
+        """A policy of it, for the authorizer."""
+        return PolicyTarget(self.entity.id, name)
+
     async def authorize(self, view: View, caller: Caller, operation: Operation, *targets: Target) -> Guards:
         """Refuse what the caller may not do; what the permission rests on, for `Prepared.guards`.
 
         What does not exist is refused as that, whoever asks.
         """
-        heads = self._find_heads(view, caller) if len(targets) == 1 else None
+        heads = self.find_heads(view, caller) if len(targets) == 1 else None
         if heads is not None:
             known = self._permits.get(caller, operation, targets[0], heads)
             if known is not None:
+                if self.is_facade:
+                    refuse_on_facade(self.entity, operation)
                 return known
         shared = self.shared
         guards = await require_permitted(
             shared.authorizer, caller, operation, targets, view, is_hiding=shared.access.hide_existence
         )
+        # Behind the permission: who may not do it at all need not learn which policies there are.
+        guards = join_guards(guards, await self.restrictions.check(view, caller, operation, targets))
         if heads is not None:
             self._permits.put(caller, operation, targets[0], heads, guards)
+        if self.is_facade:
+            # Behind the permission: who may not do it at all is told that.
+            refuse_on_facade(self.entity, operation)
         return guards
 
-    def _find_heads(self, view: View, caller: Caller) -> PermitHeads | None:
+    def find_heads(self, view: View, caller: Caller) -> PermitHeads | None:
         """What a permission to read rests on, if this request has read it ahead.
 
         Whoever changes something is always asked about: its view must see what the permission rests on.
         """
         if type(view) is not State or caller.identity is None:
             return None
-        heads = self.shared.persistence.heads
-        principals, grants = heads.get_ahead(self._principals), heads.get_ahead(self.grants.key)
-        if principals is None or grants is None:
-            return None
-        return PermitHeads(view.commit_id, principals.head, grants.head)
+        known = self.shared.persistence.heads.get_both_ahead(self._principals, self.grants.key)
+        return None if known is None else PermitHeads(view.commit_id, known[0].head, known[1].head)
 
     async def authorize_one_of(
         self, view: View, caller: Caller, operations: Sequence[Operation], *targets: Target
     ) -> tuple[Operation, Guards]:
         """The first of these that the caller may do; refused when it may do none."""
+        heads = self.find_heads(view, caller) if len(targets) == 1 else None
+        known = None if heads is None else self._permits.get_choice(caller, operations, targets[0], heads)
+        if known is not None:
+            if self.is_facade:
+                refuse_on_facade(self.entity, known[0])
+            return known
+        chosen = await self._choose(view, caller, operations, *targets)
+        if heads is not None:
+            self._permits.put_choice(caller, operations, targets[0], heads, chosen)
+        return chosen
+
+    async def _choose(
+        self, view: View, caller: Caller, operations: Sequence[Operation], *targets: Target
+    ) -> tuple[Operation, Guards]:
         shared = self.shared
+        restricted: RestrictedByPolicy | None = None
         for operation in operations[:-1]:
             guards = await find_permission(
                 shared.authorizer, caller, operation, targets, view, is_hiding=shared.access.hide_existence
             )
-            if guards is not None:
-                return operation, guards
-        return operations[-1], await self.authorize(view, caller, operations[-1], *targets)
+            if guards is None:
+                continue
+            try:
+                guards = join_guards(guards, await self.restrictions.check(view, caller, operation, targets))
+            except RestrictedByPolicy as error:
+                restricted = error
+                continue
+            if self.is_facade:
+                refuse_on_facade(self.entity, operation)
+            return operation, guards
+        try:
+            return operations[-1], await self.authorize(view, caller, operations[-1], *targets)
+        except AccessDenied as denied:
+            if restricted is None or isinstance(denied, RestrictedByPolicy):
+                raise
+            raise restricted from denied
 
     async def commit(
         self,

@@ -23,30 +23,44 @@ SETTABLE: Final = frozenset({"cynosure.retention.enabled"})
 _POLARIS_SETTABLE: Final = frozenset(
     f"polaris.config.{name}"
     for name in (
-        "allow.table.location.overlap",
-        "allow.namespace.location.overlap",
-        "allow.unstructured.table.location",
-        "allow.external.table.location",
+        "add-trailing-slash-to-location",
+        "allow-dropping-non-empty-passthrough-facade-catalog",
+        "allow-federated-catalogs-credential-vending",
+        "allow.client-specified.table.location",
         "allow.external.metadata.file.location",
-        "allow.external.catalog.credential.vending",
-        "cleanup.on.namespace.drop",
+        "allow.external.table.location",
+        "allow.overlapping.table.location",
+        "allow.unstructured.table.location",
         "cleanup.on.catalog.drop",
-        "default-location-object-storage-prefix.enabled",
+        "cleanup.on.namespace.drop",
         "default-table-location-object-storage-prefix.enabled",
+        "default-unique-table-location.enabled",
         "drop-with-purge.enabled",
+        "enable-fine-grained-update-table-privileges",
+        "enable-sub-catalog-rbac-for-federated-catalogs",
         "enable.credential.vending",
+        "iceberg-commit-max-retries",
         "list-pagination-enabled",
+        "list-pagination-max-page-size",
         "namespace-custom-location.enabled",
-        "optimized-sibling-check",
+        "purge-view-metadata-on-drop",
+        "rollback.compaction.on-conflicts.enabled",
+        "supported.storage.types",
     )
 )
-"""Settings of Apache Polaris that its set-ups name: kept, so that these can be taken over, without effect."""
+"""Settings of Apache Polaris that its set-ups name: kept, so that these can be taken over. Two do something:
+`enable.credential.vending` (`facade.py`) and `allow.external.metadata.file.location` (`locations.py`)."""
 
 _SECRET: Final = re.compile(
     "secret|passw|token|credential|accesskey|privatekey|apikey|accountkey|sharedkey|signature|sas$"
 )
-_HARMLESS: Final = frozenset({"token-refresh-enabled", "token-exchange-enabled", "token-expires-in-ms"})
-"""Iceberg's settings of its clients, which hold no secret whatever they are called."""
+_HARMLESS: Final = _POLARIS_SETTABLE | {
+    "token-refresh-enabled",
+    "token-exchange-enabled",
+    "token-expires-in-ms",
+    "enable.credential.vending",
+}
+"""Settings of Iceberg's clients and of Polaris, which hold no secret whatever they are called."""
 _USER_INFO: Final = re.compile(r"://[^/?#\s]*:[^/?#\s]*@")
 
 

@@ -7,6 +7,7 @@ grants, the realm's principals. While all three are the same, so is the answer.
 Must not break: only what was allowed is kept, and it is used only at exactly the heads it was found at.
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from cynosure.auth.caller import Caller
@@ -29,8 +30,9 @@ class PermitHeads(NamedTuple):
 
 class _Permit(NamedTuple):
     heads: PermitHeads
+    operation: Operation
     guards: Guards
-    asked: tuple[object, Operation]
+    asked: tuple[object, object]
     """Whom and what it is about. Held, so that nothing else gets their place in memory, which is the key."""
 
 
@@ -51,12 +53,33 @@ class RecentPermits:
         """Remember that this caller may do this."""
         if len(self._found) >= _MOST_KEPT:
             self._found.clear()
-        permit = _Permit(heads, guards, (caller.identity, operation))
+        permit = _Permit(heads, operation, guards, (caller.identity, operation))
         self._found[_key(caller, operation, target)] = permit
 
+    def get_choice(
+        self, caller: Caller, operations: Sequence[Operation], target: Target, heads: PermitHeads
+    ) -> tuple[Operation, Guards] | None:
+        """The first of these that the caller may do, if it was found at these heads."""
+        found = self._found.get(_key(caller, operations, target))
+        return (found.operation, found.guards) if found is not None and found.heads == heads else None
 
-def _key(caller: Caller, operation: Operation, target: Target) -> object:
+    def put_choice(
+        self,
+        caller: Caller,
+        operations: Sequence[Operation],
+        target: Target,
+        heads: PermitHeads,
+        chosen: tuple[Operation, Guards],
+    ) -> None:
+        """Remember what this caller may do of these. Known again by the very same sequence."""
+        if len(self._found) >= _MOST_KEPT:
+            self._found.clear()
+        permit = _Permit(heads, *chosen, (caller.identity, operations))
+        self._found[_key(caller, operations, target)] = permit
+
+
+def _key(caller: Caller, asked: Operation | Sequence[Operation], target: Target) -> object:
     # By identity where that is enough: hashing who asks costs more than looking the answer up. Things by
     # path, not by name, because names may hold the dots that messages put between them.
     path = target.path if isinstance(target, InCatalog) else None
-    return id(caller.identity), id(operation), path
+    return id(caller.identity), id(asked), path

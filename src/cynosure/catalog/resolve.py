@@ -4,10 +4,20 @@ Must not break: inside `prepare` these are given the tracked view, so that what 
 when the change is committed.
 """
 
-from cynosure.catalog.entities import NAMESPACE, NamespaceEntity
+from cynosure.catalog.entities import (
+    GENERIC_TABLE,
+    NAMESPACE,
+    POLICY,
+    GenericTableEntity,
+    NamespaceEntity,
+    PolicyEntity,
+)
 from cynosure.catalog.errors import (
     CatalogClosed,
+    GenericTableExists,
+    NoSuchGenericTable,
     NoSuchNamespace,
+    NoSuchPolicy,
     NoSuchTable,
     NoSuchView,
     RenameTargetTaken,
@@ -18,8 +28,10 @@ from cynosure.catalog.names import (
     CLOSED,
     Identifier,
     Namespace,
+    generic_key,
     namespace_key,
     namespace_text,
+    policy_key,
     table_key,
     view_key,
 )
@@ -85,16 +97,64 @@ async def require_view_ref(view: View, name: Identifier) -> ObjRef:
     return ObjRef.unpack(value)
 
 
+async def require_policy_ref(view: View, policy: Identifier) -> ObjRef:
+    """Where the policy's state is; `NoSuchPolicy` when there is none."""
+    value = await view.find("names", policy_key(policy))
+    if value is None:
+        raise NoSuchPolicy(str(policy))
+    return ObjRef.unpack(value)
+
+
+async def load_policy(view: View, policy: Identifier) -> PolicyEntity:
+    """The policy; `NoSuchPolicy` when there is none."""
+    ref = await require_policy_ref(view, policy)
+    return (await view.load_many(POLICY, [ref.id]))[0]
+
+
+async def require_generic_ref(view: View, table: Identifier) -> ObjRef:
+    """Where the generic table's state is; `NoSuchGenericTable` when there is none."""
+    value = await view.find("names", generic_key(table))
+    if value is None:
+        raise NoSuchGenericTable(str(table))
+    return ObjRef.unpack(value)
+
+
+async def load_generic(view: View, ref: ObjRef) -> GenericTableEntity:
+    """A generic table that was looked up."""
+    return (await view.load_many(GENERIC_TABLE, [ref.id]))[0]
+
+
+async def require_any_table_ref(view: View, table: Identifier) -> ObjRef:
+    """Where the state of a table or of a generic table is; `NoSuchTable` when there is neither."""
+    for key in (table_key(table), generic_key(table)):
+        value = await view.find("names", key)
+        if value is not None:
+            return ObjRef.unpack(value)
+    raise NoSuchTable(str(table))
+
+
 async def require_free_name(view: View, name: Identifier, *, for_view: bool) -> None:
-    """Refuse a name that a table or view has. The namespace must exist."""
+    """Refuse a name that a table, view or generic table has. The namespace must exist."""
     if await view.find("names", table_key(name)) is not None:
         raise TableExists(str(name), is_wanted_by_view=for_view)
     if await view.find("names", view_key(name)) is not None:
         raise ViewExists(str(name), is_wanted_by_table=not for_view)
+    if await view.find("names", generic_key(name)) is not None:
+        raise GenericTableExists(str(name), is_wanted_by_other=True)
+
+
+async def require_free_generic_name(view: View, name: Identifier) -> None:
+    """`require_free_name` for a generic table."""
+    if await view.find("names", generic_key(name)) is not None:
+        raise GenericTableExists(str(name))
+    if await view.find("names", table_key(name)) is not None:
+        raise TableExists(str(name), is_wanted_by_view=True)
+    if await view.find("names", view_key(name)) is not None:
+        raise ViewExists(str(name), is_wanted_by_table=True)
 
 
 async def require_free_target(view: View, source: Identifier, destination: Identifier) -> None:
-    """Refuse to rename onto a name that a table or view has."""
-    is_table = await view.find("names", table_key(destination)) is not None
-    if is_table or await view.find("names", view_key(destination)) is not None:
-        raise RenameTargetTaken(str(source), str(destination), is_view=not is_table)
+    """Refuse to rename onto a name that a table, view or generic table has."""
+    for kind, key_of in (("Table", table_key), ("View", view_key), ("Generic table", generic_key)):
+        if await view.find("names", key_of(destination)) is not None:
+            raise RenameTargetTaken(str(source), str(destination), taken_by=kind)

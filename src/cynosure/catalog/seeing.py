@@ -31,7 +31,12 @@ from cynosure.common.errors import NotFound
 from cynosure.persistence.commit import View
 
 _SEE: Final = MappingProxyType(
-    {"namespace": ops.NAMESPACE_EXISTS, "table": ops.TABLE_EXISTS, "view": ops.VIEW_EXISTS}
+    {
+        "namespace": ops.NAMESPACE_EXISTS,
+        "table": ops.TABLE_EXISTS,
+        "view": ops.VIEW_EXISTS,
+        "policy": ops.POLICY_EXISTS,
+    }
 )
 """What one must be allowed to do to know of a thing."""
 

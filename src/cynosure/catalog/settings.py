@@ -1,10 +1,11 @@
 """Settings of the catalog room."""
 
+from datetime import timedelta
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from cynosure.common.settings import ByteSize
+from cynosure.common.settings import ByteSize, Duration
 
 
 class SizeSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,5 +31,8 @@ class CatalogSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Entries of one page when a client pages without naming a size."""
     reports_kept: Annotated[int, Meta(ge=0)] = 100
     """Metrics reports kept per table; the oldest go first."""
+    staging_lifetime: Duration = timedelta(days=1)
+    """How long the location of a table is kept for a client that stages its creation and is given access to
+    it. Longer than any credential lives, and than any client writes before it commits."""
     sizes: SizeSettings = SizeSettings()
     """See below."""

@@ -5,19 +5,29 @@ so a commit whose path was renamed or made anew meanwhile is prepared, and autho
 """
 
 from collections.abc import AsyncIterator
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Protocol
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
 from cynosure.auth.targets import NoSteps
-from cynosure.catalog.entities import NAMESPACE
-from cynosure.catalog.errors import NoSuchNamespace, NoSuchTable, NoSuchView
+from cynosure.catalog.entities import GENERIC_TABLE, NAMESPACE, POLICY
+from cynosure.catalog.errors import (
+    NoSuchGenericTable,
+    NoSuchNamespace,
+    NoSuchPolicy,
+    NoSuchTable,
+    NoSuchView,
+)
 from cynosure.catalog.managed.identity import load_identity, load_view_id
 from cynosure.catalog.names import Identifier, Namespace, namespace_text
 from cynosure.catalog.resolve import (
     find_namespace,
+    load_generic,
+    require_any_table_ref,
+    require_generic_ref,
     require_namespace_ref,
+    require_policy_ref,
     require_table_ref,
     require_view_ref,
 )
@@ -81,16 +91,24 @@ class NamespaceTarget(Struct, frozen=True):
         return _place(self, depth)
 
 
-class TableTarget(Struct, frozen=True):
-    """A table."""
+class _Located(Protocol):
+    """What a walk needs of its target."""
 
-    kind: ClassVar[str] = "table"
+    @property
+    def kind(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def parent(self) -> Namespace: ...
+    async def locate(self, view: View) -> ObjRef: ...
+    async def load_id(self, view: View, ref: ObjRef) -> ObjId: ...
+
+
+class _Leaf(Struct, frozen=True):
+    """Something in a namespace that has a name there."""
+
     catalog: CatalogId
     path: Identifier
-    ref: ObjRef | None = None
-    """Where its state is, when it was looked up in the same state before: its name is not looked up again."""
-    id: ObjId | None = None
-    """Its stable id, when that is known as well."""
 
     @property
     def name(self) -> str:
@@ -101,6 +119,24 @@ class TableTarget(Struct, frozen=True):
     def parent(self) -> Namespace:
         """The namespace it is in."""
         return self.path.namespace
+
+    def walk(self: _Located, view: View) -> AsyncIterator[ObjId]:
+        """The levels of its namespace, then its own id."""
+        return _walk(self, view)
+
+    def place(self: _Located, depth: int) -> tuple[str, str]:
+        """See `Target.place`."""
+        return _place(self, depth)
+
+
+class TableTarget(_Leaf, frozen=True):
+    """A table."""
+
+    kind: ClassVar[str] = "table"
+    ref: ObjRef | None = None
+    """Where its state is, when it was looked up in the same state before: its name is not looked up again."""
+    id: ObjId | None = None
+    """Its stable id, when that is known as well."""
 
     def no_such(self) -> NotFound:
         """The error when there is none."""
@@ -114,31 +150,11 @@ class TableTarget(Struct, frozen=True):
         """Its stable id."""
         return self.id or (await load_identity(view, ref))[0]
 
-    def walk(self, view: View) -> AsyncIterator[ObjId]:
-        """The levels of its namespace, then its own id."""
-        return _walk(self, view)
 
-    def place(self, depth: int) -> tuple[str, str]:
-        """See `Target.place`."""
-        return _place(self, depth)
-
-
-class ViewTarget(Struct, frozen=True):
+class ViewTarget(_Leaf, frozen=True):
     """A view."""
 
     kind: ClassVar[str] = "view"
-    catalog: CatalogId
-    path: Identifier
-
-    @property
-    def name(self) -> str:
-        """As messages name it."""
-        return str(self.path)
-
-    @property
-    def parent(self) -> Namespace:
-        """The namespace it is in."""
-        return self.path.namespace
 
     def no_such(self) -> NotFound:
         """The error when there is none."""
@@ -152,20 +168,68 @@ class ViewTarget(Struct, frozen=True):
         """Its stable id."""
         return await load_view_id(view, ref)
 
-    def walk(self, view: View) -> AsyncIterator[ObjId]:
-        """The levels of its namespace, then its own id."""
-        return _walk(self, view)
 
-    def place(self, depth: int) -> tuple[str, str]:
-        """See `Target.place`."""
-        return _place(self, depth)
+class PolicyTarget(_Leaf, frozen=True):
+    """A policy."""
+
+    kind: ClassVar[str] = "policy"
+
+    def no_such(self) -> NotFound:
+        """The error when there is none."""
+        return NoSuchPolicy(self.name)
+
+    async def locate(self, view: View) -> ObjRef:
+        """Where its state is."""
+        return await require_policy_ref(view, self.path)
+
+    async def load_id(self, view: View, ref: ObjRef) -> ObjId:
+        """Its stable id."""
+        return (await view.load_many(POLICY, [ref.id]))[0].id
 
 
-InCatalog = NamespaceTarget | TableTarget | ViewTarget
+class GenericTableTarget(_Leaf, frozen=True):
+    """A generic table. Privileges on it are those of tables."""
+
+    kind: ClassVar[str] = "table"
+
+    def no_such(self) -> NotFound:
+        """The error when there is none."""
+        return NoSuchGenericTable(self.name)
+
+    async def locate(self, view: View) -> ObjRef:
+        """Where its state is."""
+        return await require_generic_ref(view, self.path)
+
+    async def load_id(self, view: View, ref: ObjRef) -> ObjId:
+        """Its stable id."""
+        return (await load_generic(view, ref)).id
+
+
+class AnyTableTarget(_Leaf, frozen=True):
+    """A table or a generic table, whichever has the name: what privileges of tables are granted on."""
+
+    kind: ClassVar[str] = "table"
+
+    def no_such(self) -> NotFound:
+        """The error when there is none."""
+        return NoSuchTable(self.name)
+
+    async def locate(self, view: View) -> ObjRef:
+        """Where its state is."""
+        return await require_any_table_ref(view, self.path)
+
+    async def load_id(self, view: View, ref: ObjRef) -> ObjId:
+        """Its stable id."""
+        if ref.type == GENERIC_TABLE.name:
+            return (await load_generic(view, ref)).id
+        return (await load_identity(view, ref))[0]
+
+
+InCatalog = NamespaceTarget | TableTarget | ViewTarget | GenericTableTarget | AnyTableTarget | PolicyTarget
 """What is inside a catalog: each can be located, has a stable id, and an error for when there is none."""
 
 
-async def _walk(target: InCatalog, view: View) -> AsyncIterator[ObjId]:
+async def _walk(target: _Located, view: View) -> AsyncIterator[ObjId]:
     # Order: its own first, so that what is missing is missing whatever the caller may see above it.
     ref = await target.locate(view)
     # No generator inside: a walk may be left half way, and that one would be left to the collector.
@@ -174,7 +238,7 @@ async def _walk(target: InCatalog, view: View) -> AsyncIterator[ObjId]:
     yield await target.load_id(view, ref)
 
 
-def _place(target: InCatalog, depth: int) -> tuple[str, str]:
+def _place(target: _Located, depth: int) -> tuple[str, str]:
     parent = target.parent
     if depth < len(parent):
         return "namespace", namespace_text(parent[: depth + 1])

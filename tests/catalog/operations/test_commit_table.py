@@ -66,7 +66,7 @@ async def test_of_many_racing_commits_with_one_requirement_one_wins_and_the_lose
     requires = ({"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None},)
 
     outcomes = await asyncio.gather(
-        *(change(catalog, *snapshot(number), requires=requires) for number in range(1, 9)),
+        *(change(catalog, *snapshot(number, at=created), requires=requires) for number in range(1, 9)),
         return_exceptions=True,
     )
 
@@ -144,7 +144,9 @@ async def test_locations_outside_the_catalog_are_refused(catalog: OpenCatalog, u
     assert (await load_table(catalog, ROOT, T)).etag == created.etag
 
 
-async def test_a_moved_table_frees_its_old_location_and_claims_the_new_one(catalog: OpenCatalog):
+async def test_a_moved_table_claims_the_new_location_and_keeps_the_old_one_where_its_files_are(
+    catalog: OpenCatalog,
+):
     created = await make(catalog)
     old = decoded(created)["location"]
     new = catalog.base.child("moved").text
@@ -152,13 +154,14 @@ async def test_a_moved_table_frees_its_old_location_and_claims_the_new_one(catal
 
     with pytest.raises(LocationRefused):
         await make(catalog, Identifier(("ns",), "inside"), location=f"{new}/below")
-    await make(catalog, Identifier(("ns",), "heir"), location=old)
+    with pytest.raises(LocationRefused):
+        await make(catalog, Identifier(("ns",), "heir"), location=old)
 
 
 async def test_many_snapshots_are_kept_in_chunks_of_which_one_commit_writes_the_newest(catalog: OpenCatalog):
-    await make(catalog)
+    created = await make(catalog)
     for number in range(1, 60):
-        last = await change(catalog, *snapshot(number, parent=number - 1 or None))
+        last = await change(catalog, *snapshot(number, at=created, parent=number - 1 or None))
 
     metadata = decoded(last)
     assert [each["snapshot-id"] for each in metadata["snapshots"]] == list(range(1, 60))
@@ -182,8 +185,8 @@ async def test_a_table_whose_file_vanished_still_loads_and_takes_commits(catalog
 
 async def test_fields_that_nobody_knows_come_back_after_commits_and_from_the_store(catalog: OpenCatalog):
     """I28."""
-    await make(catalog)
-    add, set_ref = snapshot(1)
+    created = await make(catalog)
+    add, set_ref = snapshot(1, at=created)
     add["snapshot"]["x-future"] = {"deep": [1, {"deeper": None}]}
     set_ref["x-note"] = "not part of the metadata"
     schema = {
@@ -194,7 +197,7 @@ async def test_fields_that_nobody_knows_come_back_after_commits_and_from_the_sto
     }
     await change(catalog, {"action": "add-schema", "schema": schema, "last-column-id": 2}, add, set_ref)
     for number in range(2, 40):
-        await change(catalog, *snapshot(number, parent=number - 1))
+        await change(catalog, *snapshot(number, at=created, parent=number - 1))
     catalog.shared.tables.clear()
 
     metadata = decoded(await load_table(catalog, ROOT, T))

@@ -32,7 +32,7 @@ def keeping(catalog: OpenCatalog, reports_kept: int) -> OpenCatalog:
     shared = catalog.shared
     settings = msgspec.structs.replace(shared.settings, reports_kept=reports_kept)
     fewer = dataclasses.replace(shared, settings=settings)
-    return OpenCatalog(catalog.realm, catalog.entity, fewer, catalog.files)
+    return OpenCatalog(catalog.realm, catalog.entity, fewer, catalog.storage)
 
 
 @pytest.fixture

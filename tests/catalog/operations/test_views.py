@@ -12,6 +12,7 @@ from cynosure.catalog.names import Identifier, view_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.create_table import CreateTable, create_table
 from cynosure.catalog.operations.create_view import CreateView, create_view
+from cynosure.catalog.operations.drop_table import drop_table
 from cynosure.catalog.operations.drop_view import drop_view
 from cynosure.catalog.operations.load_view import load_view, view_exists
 from cynosure.catalog.operations.register_view import register_view
@@ -169,7 +170,7 @@ async def test_a_dropped_view_can_be_found_for_undrop_and_frees_name_and_locatio
 
 
 async def test_a_view_does_not_lie_in_a_table(catalog: OpenCatalog) -> None:
-    table = await create_table(catalog, ROOT, CreateTable(("ns",), "t", SCHEMA))
+    table = (await create_table(catalog, ROOT, CreateTable(("ns",), "t", SCHEMA))).answer
     location = msgspec.json.decode(table.metadata)["location"]
 
     with pytest.raises(LocationRefused):
@@ -216,8 +217,11 @@ async def test_a_registered_view_goes_on_with_its_file_numbers(catalog: OpenCata
 
 
 async def test_a_file_of_a_table_is_not_registered_as_a_view(catalog: OpenCatalog) -> None:
-    table = await create_table(catalog, ROOT, CreateTable(("ns",), "t", SCHEMA))
+    table = (await create_table(catalog, ROOT, CreateTable(("ns",), "t", SCHEMA))).answer
     assert table.metadata_location is not None
 
+    with pytest.raises(LocationRefused):  # Not even read while it is the table's.
+        await register_view(catalog, ROOT, V, table.metadata_location)
+    await drop_table(catalog, ROOT, Identifier(("ns",), "t"))
     with pytest.raises(InvalidMetadata):
         await register_view(catalog, ROOT, V, table.metadata_location)

@@ -44,6 +44,9 @@ class FeedChange(Struct, frozen=True, rename="kebab", omit_defaults=True):
     request_id: str = ""
     expired_snapshots: tuple[str, ...] = ()
     """Snapshots that retention let go in the same commit; their files are not removed yet."""
+    target_kind: str = ""
+    target: str = ""
+    """What a policy was attached to or detached from."""
 
 
 class FeedPage(Struct, frozen=True, rename="kebab"):
@@ -59,6 +62,8 @@ class _Detail(Struct, frozen=True):
     id: int = 0
     path: tuple[str, ...] = ()
     expired: tuple[int, ...] = ()
+    on_kind: str = ""
+    on: str = ""
 
 
 async def read_changes(
@@ -160,4 +165,6 @@ def _to_feed(sequence: int, time_us: int, request: RequestRecord, change: Change
         operation=request.operation,
         request_id=request.request_id,
         expired_snapshots=tuple(str(each) for each in detail.expired),
+        target_kind=detail.on_kind,
+        target=detail.on,
     )

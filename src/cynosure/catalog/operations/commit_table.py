@@ -12,12 +12,23 @@ from cynosure.auth.caller import Caller
 from cynosure.auth.ports import Target
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.operations import Operation
+from cynosure.catalog.changes import Changes, merge
+from cynosure.catalog.claims import (
+    Claimant,
+    Claimed,
+    changer_of,
+    claim,
+    join_places,
+    places_of,
+)
 from cynosure.catalog.errors import NotImported
+from cynosure.catalog.file_references import find_strangers, list_added_files
 from cynosure.catalog.files.export import DELETE_AFTER_COMMIT, Export, remove
 from cynosure.catalog.files.importing import import_pointer
 from cynosure.catalog.files.versions import first_version, next_version
-from cynosure.catalog.locations import check_allowed, check_property_locations, claim_location, location_key
+from cynosure.catalog.locations import parse_place
 from cynosure.catalog.managed.answer import TableAnswer
+from cynosure.catalog.managed.identity import Held
 from cynosure.catalog.managed.loading import load_table_at
 from cynosure.catalog.managed.state import POINTER
 from cynosure.catalog.managed.table import ManagedTable
@@ -33,6 +44,7 @@ from cynosure.catalog.resolve import (
     require_table_ref,
 )
 from cynosure.catalog.retention import apply_retention
+from cynosure.catalog.staged import StagedTable, find_staged, fulfilling, principal_id_of
 from cynosure.common.errors import BadInput
 from cynosure.iceberg.errors import RequirementFailed
 from cynosure.iceberg.metadata import TableMetadata
@@ -80,7 +92,7 @@ async def _commit_table(catalog: OpenCatalog, caller: Caller, change: TableChang
 
         async def prepare(view: View) -> Prepared[Changed]:
             await require_open(view)
-            return await prepare_change(catalog, export, view, change)
+            return await prepare_change(catalog, caller, export, view, change)
 
         operation, target = authorization_of(catalog, change)
         committed = await catalog.commit(caller, operation, (target,), prepare)
@@ -107,27 +119,27 @@ def check_reserved_in(change: TableChange) -> None:
 
 
 async def prepare_change(
-    catalog: OpenCatalog, export: Export, view: View, change: TableChange
+    catalog: OpenCatalog, caller: Caller, export: Export, view: View, change: TableChange
 ) -> Prepared[Changed]:
     """Work a change out on a state."""
     if change.is_creation:
-        return await _prepare_creation(catalog, export, view, change)
+        return await _prepare_creation(catalog, caller, export, view, change)
     ref = await require_table_ref(view, change.table)
     base = await _load_base(catalog, view, change.table, ref)
     check_requirements(base.metadata, change.requirements)
     metadata = _apply(catalog, base.metadata, change)
     if metadata is base.metadata:
         return Prepared(Changed(base, []))
+    await catalog.restrictions.check_schema_change(view, catalog.table(change.table), base.metadata, metadata)
     metadata, expired = apply_retention(
         catalog, metadata, change.updates, now_ms=catalog.shared.persistence.clock.now_us() // 1000
     )
-    version = await next_version(catalog, export, base, metadata)
+    held = Held(base.state.id, base.state.location, base.state.claims)
+    claimed = await _claim(catalog, view, change, metadata, changer_of(catalog, caller, held.id), before=held)
+    version = await next_version(catalog, export, base, metadata, claimed.claims)
     key, before, after = table_key(change.table), ref.pack(), version.table.ref.pack()
-    changes: dict[str, dict[bytes, bytes | None]] = {"names": {key: after}}
-    if metadata.location != base.metadata.location:
-        old = location_key(Location.parse(base.metadata.location))
-        claims = await claim_location(view, Location.parse(metadata.location), base.state.id, given_up=old)
-        changes["locations"] = claims
+    changes: Changes = {"names": {key: after}}
+    merge(changes, claimed.changes)
     path = (*change.table.namespace, change.table.name)
     told = {"id": base.state.id, "path": path, **({"expired": expired} if expired else {})}
     detail = raw_detail(told)
@@ -142,7 +154,7 @@ async def _load_base(catalog: OpenCatalog, view: View, table: Identifier, ref: O
 
 
 async def _prepare_creation(
-    catalog: OpenCatalog, export: Export, view: View, change: TableChange
+    catalog: OpenCatalog, caller: Caller, export: Export, view: View, change: TableChange
 ) -> Prepared[Changed]:
     await require_namespace(view, change.table.namespace)
     if await find_table_ref(view, change.table) is not None:
@@ -151,21 +163,57 @@ async def _prepare_creation(
     await require_free_name(view, change.table, for_view=False)
     check_requirements(None, change.requirements)
     metadata = _apply(catalog, None, change)
-    entity_id = catalog.shared.persistence.ids.next()
-    claims = await claim_location(view, Location.parse(metadata.location), entity_id)
-    version = await first_version(catalog, export, metadata, entity_id)
-    created = prepared_creation(change.table, version, claims)
+    staged = await _find_promised(view, caller, change.table, metadata)
+    entity_id = catalog.shared.persistence.ids.next() if staged is None else staged.id
+    changes: Changes = {} if staged is None else fulfilling(staged)
+    claimant = changer_of(catalog, caller, entity_id)
+    before = None if staged is None else staged.held
+    claimed = await _claim(catalog, view, change, metadata, claimant, before=before)
+    merge(changes, claimed.changes)
+    version = await first_version(catalog, export, metadata, entity_id, claimed.claims)
+    created = prepared_creation(change.table, version, Claimed(claimed.claims, changes))
     return Prepared(Changed(created.result, []), created.changes, created.objects, created.feed)
+
+
+async def _find_promised(
+    view: View, caller: Caller, table: Identifier, metadata: TableMetadata
+) -> StagedTable | None:
+    """The reservation that this creation fulfils: of this principal, for this name, this very table."""
+    location = Location.parse(metadata.location, field="updates.location")
+    staged = await find_staged(view, location)
+    if staged is None:
+        return None
+    is_it = (
+        staged.principal_id == principal_id_of(caller)
+        and staged.path == (*table.namespace, table.name)
+        and staged.table_uuid.lower() == metadata.table_uuid.lower()
+        and parse_place(staged.location) == location
+    )
+    return staged if is_it else None
+
+
+async def _claim(
+    catalog: OpenCatalog,
+    view: View,
+    change: TableChange,
+    metadata: TableMetadata,
+    claimant: Claimant,
+    *,
+    before: Held | None,
+) -> Claimed:
+    """What the table holds after the change: what it held, and what the change adds to that."""
+    places = places_of(
+        catalog, metadata.location, metadata.properties, former=before, field="updates.location"
+    )
+    strangers = find_strangers(catalog, list_added_files(change.updates), places)
+    if strangers:
+        places = join_places(places.location, [*places.others, *strangers])
+    return await claim(view, claimant, places, before=before)
 
 
 def _apply(catalog: OpenCatalog, base: TableMetadata | None, change: TableChange) -> TableMetadata:
     now_ms = catalog.shared.persistence.clock.now_us() // 1000
-    metadata = apply_updates(base, change.updates, now_ms=now_ms, limits=catalog.limits)
-    if base is None or metadata.location != base.location:
-        check_allowed(catalog, metadata.location, field="updates.location")
-    if base is None or metadata.properties is not base.properties:
-        check_property_locations(catalog, metadata.properties)
-    return metadata
+    return apply_updates(base, change.updates, now_ms=now_ms, limits=catalog.limits)
 
 
 def remove_outdated(catalog: OpenCatalog, changed: Changed) -> None:

@@ -55,7 +55,7 @@ async def commit_transaction(catalog: OpenCatalog, caller: Caller, changes: Sequ
             guards: list[Guards] = []
             for change in changes:
                 guards.append(await _authorize(catalog, caller, overlay, change))
-                prepared = await prepare_change(catalog, export, overlay, change)
+                prepared = await prepare_change(catalog, caller, export, overlay, change)
                 overlay.add(prepared.changes, prepared.objects)
                 results.append(prepared.result)
                 objects += prepared.objects

@@ -13,7 +13,7 @@ from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.targets import RealmTarget
 from cynosure.catalog.directory import Directory
-from cynosure.catalog.entities import CATALOG, CatalogEntity
+from cynosure.catalog.entities import CATALOG, CatalogEntity, CatalogKind
 from cynosure.catalog.errors import CatalogExists
 from cynosure.catalog.listed import check_catalog_name, check_locations, outermost, require_unclaimed
 from cynosure.catalog.properties import check_no_secrets, check_properties, check_reserved
@@ -26,7 +26,7 @@ from cynosure.persistence.references import CATALOG_REFERENCES, catalog_referenc
 from cynosure.persistence.scopes import adopt_references, prepare_references
 from cynosure.persistence.spi import CatalogId
 from cynosure.persistence.store import NewObject
-from cynosure.storage.config import S3Keys, StorageConfig
+from cynosure.storage.config import StorageConfig, StorageKeys
 
 
 class NewCatalog(Struct, frozen=True, kw_only=True):
@@ -35,9 +35,10 @@ class NewCatalog(Struct, frozen=True, kw_only=True):
     name: str
     base_location: str
     storage: StorageConfig
-    s3_keys: S3Keys | None = None
+    storage_keys: StorageKeys | None = None
     """In clear; sealed before anything is stored."""
     properties: dict[str, str] = {}
+    kind: CatalogKind = "INTERNAL"
     admins: tuple[str, ...] | None = None
     """Names of the principal roles that get `catalog_admin`; without any, `service_admin`."""
 
@@ -55,10 +56,11 @@ async def create_catalog(directory: Directory, caller: Caller, wanted: NewCatalo
         id=catalog_id,
         name=check_catalog_name(wanted.name),
         base_location=wanted.base_location,
-        storage=directory.files.seal(wanted.storage, wanted.s3_keys, (caller.realm, catalog_id)),
+        storage=directory.storages.seal(wanted.storage, wanted.storage_keys, (caller.realm, catalog_id)),
         created_us=now_us,
         updated_us=now_us,
         properties=dict(wanted.properties),
+        kind=wanted.kind,
     )
     check_properties(entity.properties, directory.shared.settings.sizes)
     check_reserved(entity.properties)

@@ -6,6 +6,7 @@ from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.entities import NAMESPACE, NamespaceEntity
 from cynosure.catalog.errors import NamespaceExists
+from cynosure.catalog.locations import check_namespace_location
 from cynosure.catalog.names import Namespace, namespace_key, namespace_text
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.properties import check_properties, check_reserved
@@ -32,6 +33,7 @@ async def create_namespace(
             await require_namespace(view, namespace[:-1])
         if await view.find("names", key) is not None:
             raise NamespaceExists(namespace_text(namespace))
+        await check_namespace_location(catalog, view, properties)
         now_us = persistence.clock.now_us()
         entity = NamespaceEntity(
             id=persistence.ids.next(), created_us=now_us, updated_us=now_us, properties=dict(properties)

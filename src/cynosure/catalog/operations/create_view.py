@@ -6,14 +6,11 @@ from msgspec import Raw, Struct
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
+from cynosure.catalog.changes import Changes, merge
+from cynosure.catalog.claims import Claimed, changer_of, claim, places_of
 from cynosure.catalog.files.export import Export
 from cynosure.catalog.files.view_versions import ViewVersion, export_view
-from cynosure.catalog.locations import (
-    check_allowed,
-    check_property_locations,
-    claim_location,
-    default_location,
-)
+from cynosure.catalog.locations import default_location
 from cynosure.catalog.managed.view_state import ViewState
 from cynosure.catalog.names import Identifier, view_key
 from cynosure.catalog.opened import OpenCatalog
@@ -48,9 +45,8 @@ async def create_view(catalog: OpenCatalog, caller: Caller, wanted: CreateView) 
             await require_open(view)
             namespace = await load_namespace(view, wanted.name.namespace)
             await require_free_name(view, wanted.name, for_view=True)
-            check_property_locations(catalog, wanted.properties)
             text = wanted.location or default_location(catalog, namespace, wanted.name, entity_id)
-            location = check_allowed(catalog, text, field="location")
+            places = places_of(catalog, text, wanted.properties)
             metadata = new_view(
                 view_uuid=str(uuid.UUID(int=persistence.rng.getrandbits(128), version=4)),
                 location=text.rstrip("/"),
@@ -60,9 +56,9 @@ async def create_view(catalog: OpenCatalog, caller: Caller, wanted: CreateView) 
                 now_ms=persistence.clock.now_us() // 1000,
                 limits=catalog.limits,
             )
-            claims = await claim_location(view, location, entity_id)
-            created = await export_view(catalog, export, metadata, entity_id=entity_id)
-            return prepared_creation(wanted.name, created, claims)
+            claimed = await claim(view, changer_of(catalog, caller, entity_id), places)
+            created = await export_view(catalog, export, metadata, entity_id=entity_id, claims=claimed.claims)
+            return prepared_creation(wanted.name, created, claimed)
 
         target = catalog.namespace(wanted.name.namespace)
         state = (await catalog.commit(caller, ops.CREATE_VIEW, (target,), prepare)).result
@@ -70,16 +66,11 @@ async def create_view(catalog: OpenCatalog, caller: Caller, wanted: CreateView) 
     return state
 
 
-def prepared_creation(
-    name: Identifier, created: ViewVersion, claims: dict[bytes, bytes | None]
-) -> Prepared[ViewState]:
+def prepared_creation(name: Identifier, created: ViewVersion, claimed: Claimed) -> Prepared[ViewState]:
     """The change that makes a first version a view of this name."""
     key, entity_id = view_key(name), created.state.id
-    changes: dict[str, dict[bytes, bytes | None]] = {
-        "names": {key: created.value},
-        "ids": {encode_id_key(entity_id): key},
-        "locations": claims,
-    }
+    changes: Changes = {"names": {key: created.value}, "ids": {encode_id_key(entity_id): key}}
+    merge(changes, claimed.changes)
     detail = raw_detail({"id": entity_id, "path": (*name.namespace, name.name)})
     feed = Change(kind="view-created", index="names", key=key, after=created.value, detail=detail)
     return Prepared(created.state, changes, [created.new], [feed])

@@ -1,5 +1,7 @@
 """Drop an empty namespace. It can be restored within the undrop window."""
 
+from typing import Final
+
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.dropped import Removal
@@ -8,8 +10,10 @@ from cynosure.catalog.errors import NamespaceNotEmpty, NoSuchNamespace
 from cynosure.catalog.names import (
     Namespace,
     children_prefix,
+    generics_prefix,
     namespace_key,
     namespace_text,
+    policies_prefix,
     tables_prefix,
     views_prefix,
 )
@@ -18,6 +22,9 @@ from cynosure.catalog.resolve import require_open
 from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.index import encode_id_key
 from cynosure.persistence.objects import ObjRef
+
+_HELD: Final = (tables_prefix, children_prefix, views_prefix, generics_prefix, policies_prefix)
+"""What a namespace can hold."""
 
 
 async def drop_namespace(catalog: OpenCatalog, caller: Caller, namespace: Namespace) -> None:
@@ -55,6 +62,6 @@ async def drop_namespace(catalog: OpenCatalog, caller: Caller, namespace: Namesp
 
 async def _require_empty(view: View, namespace: Namespace) -> None:
     # The scans are remembered by the view: whatever is created here meanwhile makes them untrue.
-    for prefix in (tables_prefix(namespace), children_prefix(namespace), views_prefix(namespace)):
-        if await view.scan("names", prefix=prefix, limit=1):
+    for prefix_of in _HELD:
+        if await view.scan("names", prefix=prefix_of(namespace), limit=1):
             raise NamespaceNotEmpty(namespace_text(namespace))

@@ -2,15 +2,19 @@
 
 Done by the server itself: no right is asked for.
 
-Must not break: reports of a table go after its entry has gone, so a table that is restored keeps them.
+Must not break: reports of a table go after its entry has gone, so a table that is restored keeps them; what
+was attached to it goes with its entry, so that nothing names what is gone.
 """
 
 from cynosure.auth.caller import Caller
+from cynosure.catalog.claims import forgetting
 from cynosure.catalog.dropped import DROPPED, DroppedEntity
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.parts import commit_part
+from cynosure.catalog.policies.mappings import MAPPINGS, remove_mappings_of_target
 from cynosure.catalog.reports import reports_committer, reports_prefix
 from cynosure.persistence.commit import AlreadyCommitted, Prepared, Request, View
+from cynosure.persistence.index import decode_id_key
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import ObjId
 
@@ -36,7 +40,17 @@ async def _forget_batch(catalog: OpenCatalog, caller: Caller) -> list[DroppedEnt
         since_us = catalog.dropped_since_us()
         pairs = zip(entries, entities, strict=True)
         doomed = {key: entity for (key, _), entity in pairs if entity.dropped_us < since_us}
-        return Prepared(list(doomed.values()), {"dropped": dict.fromkeys(doomed)})
+        mappings: dict[bytes, bytes | None] = {}
+        places: dict[bytes, bytes | None] = {}
+        for key, entity in doomed.items():
+            mappings |= await remove_mappings_of_target(view, entity.entity_id)
+            places |= await forgetting(view, ObjId(decode_id_key(key)), entity)
+        changes: dict[str, dict[bytes, bytes | None]] = {
+            "dropped": dict.fromkeys(doomed),
+            "locations": places,
+            MAPPINGS: mappings,
+        }
+        return Prepared(list(doomed.values()), changes)
 
     return await commit_part(catalog.committer, caller, "forget-dropped", prepare)
 

@@ -1,20 +1,30 @@
-"""Register a table whose metadata file exists already: read it into the store, under a name."""
+"""Register a table whose metadata file exists already: read it into the store, under a name.
 
-from typing import Final
+Must not break: the file, the table's location and every file that it names are where this catalog allows
+them, and none is another table's. The server reads no file that another table holds.
+"""
+
+from typing import Final, NamedTuple
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.rbac.operations import Operation
+from cynosure.catalog.changes import Changes, merge
+from cynosure.catalog.claims import Claimed, Places, changer_of, claim, join_places, require_free
+from cynosure.catalog.delegation.modes import NOT_ASKED, Delegation
 from cynosure.catalog.errors import NoSuchTable
+from cynosure.catalog.file_references import places_in_file
 from cynosure.catalog.files.importing import file_number_of, load_metadata_file
 from cynosure.catalog.files.versions import Version, keep_version
 from cynosure.catalog.guards import Guards
-from cynosure.catalog.locations import check_allowed, check_property_locations, claim_location, location_key
-from cynosure.catalog.managed.answer import TableAnswer
-from cynosure.catalog.managed.identity import load_identity
+from cynosure.catalog.locations import check_allowed, parse_place
+from cynosure.catalog.managed.identity import load_held
+from cynosure.catalog.managed.loading import load_table_at
+from cynosure.catalog.managed.state import POINTER
 from cynosure.catalog.managed.table import ManagedTable
 from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.create_table import prepared_creation
+from cynosure.catalog.operations.create_table import CreatedTable, prepared_creation
 from cynosure.catalog.properties import check_ours
 from cynosure.catalog.resolve import find_table_ref, require_free_name, require_namespace, require_open
 from cynosure.iceberg.metadata import TableMetadata
@@ -23,10 +33,21 @@ from cynosure.persistence.commit.records import raw_detail
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import ObjId
 from cynosure.persistence.store import NewObject
-from cynosure.storage.location import Location
 
 _PLAIN: Final = (ops.REGISTER_TABLE,)
 _DELEGATED: Final = (ops.REGISTER_TABLE_DELEGATED, ops.REGISTER_TABLE_DELEGATED_READ)
+_OVERWRITE: Final = (ops.OVERWRITE_TABLE,)
+_OVERWRITE_DELEGATED: Final = (ops.OVERWRITE_TABLE_DELEGATED, ops.OVERWRITE_TABLE_DELEGATED_READ)
+_TO_WRITE: Final = frozenset({ops.REGISTER_TABLE_DELEGATED.name, ops.OVERWRITE_TABLE_DELEGATED.name})
+
+
+class MetadataFile(NamedTuple):
+    """A metadata file that may be registered."""
+
+    metadata: TableMetadata
+    location: str
+    places: Places
+    """What the table holds with it."""
 
 
 async def register_table(
@@ -36,20 +57,22 @@ async def register_table(
     metadata_location: str,
     *,
     is_overwrite: bool = False,
-    is_delegated: bool = False,
-) -> TableAnswer:
+    delegation: Delegation = NOT_ASKED,
+) -> CreatedTable:
     """Register a table. With `is_overwrite` one of this name takes the file's metadata and keeps its id.
 
-    `is_delegated`: the client wants to use the files, to write where it may, else to read.
+    `delegation`: how the client wants to reach the files, to write where it may, else to read.
     """
+    granted: Operation = ops.REGISTER_TABLE
 
     async def authorize(view: View) -> Guards:
+        nonlocal granted
         guards = await authorize_overwrite(view) if is_overwrite else None
         if guards is not None:
             return guards
-        operations = _DELEGATED if is_delegated else _PLAIN
+        operations = _DELEGATED if delegation else _PLAIN
         target = catalog.namespace(table.namespace)
-        _, guards = await catalog.authorize_one_of(view, caller, operations, target)
+        granted, guards = await catalog.authorize_one_of(view, caller, operations, target)
         if is_overwrite:
             # Here, so that the right to register never becomes one to overwrite, also when asked for again.
             await require_free_name(view, table, for_view=False)
@@ -60,73 +83,108 @@ async def register_table(
         is_there = await find_table_ref(view, table) is not None
         if not is_there and not catalog.shared.access.hide_existence:
             return None
-        operation = ops.OVERWRITE_TABLE_DELEGATED if is_delegated else ops.OVERWRITE_TABLE
+        nonlocal granted
+        operations = _OVERWRITE_DELEGATED if delegation else _OVERWRITE
         try:
-            guards = await catalog.authorize(view, caller, operation, catalog.table(table))
+            operation, guards = await catalog.authorize_one_of(view, caller, operations, catalog.table(table))
         except NoSuchTable:
             return None
-        return guards if is_there else None
+        if not is_there:
+            return None
+        granted = operation
+        return guards
 
     # Asked before the file is read: most refusals need no storage at all.
     state = await catalog.read()
     await authorize(state)
-    location = check_allowed(catalog, metadata_location, field="metadata-location")
     await require_namespace(state, table.namespace)
     if not is_overwrite:
         await require_free_name(state, table, for_view=False)
-    metadata = await load_metadata_file(catalog, location)
-    check_allowed(catalog, metadata.location, field="metadata.location")
-    check_property_locations(catalog, metadata.properties)
-    check_ours(metadata.properties)
+    replaced = await find_table_ref(state, table) if is_overwrite else None
+    file = await load_registrable(catalog, caller, state, table, replaced, metadata_location)
 
     async def prepare(view: View) -> Prepared[ManagedTable]:
         await require_open(view)
         await require_namespace(view, table.namespace)
         ref = await find_table_ref(view, table) if is_overwrite else None
-        if ref is not None:
-            return await _prepare_overwrite(catalog, view, table, ref, metadata, metadata_location)
-        await require_free_name(view, table, for_view=False)
-        entity_id = catalog.shared.persistence.ids.next()
-        claims = await claim_location(view, Location.parse(metadata.location), entity_id)
-        registered, objects = _keep(catalog, metadata, metadata_location, entity_id)
-        return prepared_creation(table, Version(registered, objects, []), claims)
+        return await prepare_registration(catalog, caller, view, table, ref, file)
 
-    committed = await catalog.commit_checked(caller, ops.REGISTER_TABLE.name, authorize, prepare)
-    return committed.result.answer()
+    registered = (await catalog.commit_checked(caller, ops.REGISTER_TABLE.name, authorize, prepare)).result
+    return CreatedTable(registered.answer(), registered.state, granted.name in _TO_WRITE)
+
+
+async def load_registrable(
+    catalog: OpenCatalog,
+    caller: Caller,
+    view: View,
+    table: Identifier,
+    replaced: ObjRef | None,
+    metadata_location: str,
+) -> MetadataFile:
+    """A file that is to be registered, if all that it says may be so in this catalog.
+
+    `replaced` is the state of the table that it is for, if there is one.
+    """
+    location = check_allowed(catalog, metadata_location, field="metadata-location")
+    # Before it is read. A table that is new has no places: no entry has the id of none.
+    entity_id = ObjId(0) if replaced is None else (await load_held(view, replaced)).id
+    await require_free(view, location, changer_of(catalog, caller, entity_id))
+    metadata = await load_metadata_file(catalog, location)
+    check_ours(metadata.properties)
+    return MetadataFile(metadata, metadata_location, places_in_file(catalog, metadata, metadata_location))
+
+
+async def prepare_registration(
+    catalog: OpenCatalog,
+    caller: Caller,
+    view: View,
+    table: Identifier,
+    ref: ObjRef | None,
+    file: MetadataFile,
+) -> Prepared[ManagedTable]:
+    """The change that gives a table this metadata. `ref` is its state; `None`: it is a new one."""
+    if ref is not None:
+        return await _prepare_overwrite(catalog, caller, view, table, ref, file)
+    await require_free_name(view, table, for_view=False)
+    entity_id = catalog.shared.persistence.ids.next()
+    claimed = await claim(view, changer_of(catalog, caller, entity_id), file.places)
+    registered, objects = _keep(catalog, file, entity_id, claimed)
+    return prepared_creation(table, Version(registered, objects, []), claimed)
 
 
 async def _prepare_overwrite(
-    catalog: OpenCatalog,
-    view: View,
-    table: Identifier,
-    ref: ObjRef,
-    metadata: TableMetadata,
-    metadata_location: str,
+    catalog: OpenCatalog, caller: Caller, view: View, table: Identifier, ref: ObjRef, file: MetadataFile
 ) -> Prepared[ManagedTable]:
-    entity_id, old_location = await load_identity(view, ref)
-    claims = await claim_location(
-        view,
-        Location.parse(metadata.location),
-        entity_id,
-        given_up=location_key(Location.parse(old_location)),
-    )
-    registered, objects = _keep(catalog, metadata, metadata_location, entity_id)
-    key, before, after = table_key(table), ref.pack(), registered.ref.pack()
-    detail = raw_detail({"id": entity_id, "path": (*table.namespace, table.name)})
-    feed = Change(kind="table-overwritten", index="names", key=key, before=before, after=after, detail=detail)
-    changes: dict[str, dict[bytes, bytes | None]] = {"names": {key: after}, "locations": claims}
+    before = await load_held(view, ref)
+    if ref.type != POINTER.name:
+        base = await load_table_at(view, ref.id, catalog.shared.tables)
+        await catalog.restrictions.check_schema_change(
+            view, catalog.table(table), base.metadata, file.metadata
+        )
+    # What it held stays its own, as when it is moved: the files that it loses are still there.
+    former = [parse_place(text) for text in (before.location, *before.claims)]
+    places = join_places(file.places.location, [*file.places.others, *former])
+    claimant = changer_of(catalog, caller, before.id)
+    claimed = await claim(view, claimant, places, before=before)
+    registered, objects = _keep(catalog, file, before.id, claimed)
+    key, old, new = table_key(table), ref.pack(), registered.ref.pack()
+    detail = raw_detail({"id": before.id, "path": (*table.namespace, table.name)})
+    feed = Change(kind="table-overwritten", index="names", key=key, before=old, after=new, detail=detail)
+    changes: Changes = {"names": {key: new}}
+    merge(changes, claimed.changes)
     return Prepared(registered, changes, objects, [feed])
 
 
 def _keep(
-    catalog: OpenCatalog, metadata: TableMetadata, metadata_location: str, entity_id: ObjId
+    catalog: OpenCatalog, file: MetadataFile, entity_id: ObjId, claimed: Claimed
 ) -> tuple[ManagedTable, list[NewObject]]:
     return keep_version(
         catalog,
-        metadata,
+        file.metadata,
         state_id=catalog.shared.persistence.ids.next(),
         entity_id=entity_id,
         base=None,
-        metadata_location=metadata_location,
-        file_number=file_number_of(metadata_location),
+        metadata_location=file.location,
+        file_number=file_number_of(file.location),
+        claims=claimed.claims,
     )

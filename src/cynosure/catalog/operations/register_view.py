@@ -2,9 +2,11 @@
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
+from cynosure.catalog.claims import changer_of, claim, join_places, require_free
+from cynosure.catalog.file_references import is_inside_table
 from cynosure.catalog.files.importing import file_number_of, read_metadata_file
 from cynosure.catalog.files.view_versions import ViewVersion
-from cynosure.catalog.locations import check_allowed, check_property_locations, claim_location
+from cynosure.catalog.locations import check_allowed, check_paths
 from cynosure.catalog.managed.view_state import ViewState
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
@@ -25,11 +27,16 @@ async def register_view(
     await catalog.authorize(before, caller, ops.REGISTER_VIEW, target)
     await _require_place(before, name)
     file = check_allowed(catalog, metadata_location, field="metadata-location")
+    entity_id, state_id = persistence.ids.next(), persistence.ids.next()
+    claimant = changer_of(catalog, caller, entity_id)
+    await require_free(before, file, claimant)  # Before it is read.
     metadata = parse_view(await read_metadata_file(catalog, file), limits=catalog.limits)
     location = check_allowed(catalog, metadata.location, field="location")
-    check_property_locations(catalog, metadata.properties)
     check_ours(metadata.properties)
-    entity_id, state_id = persistence.ids.next(), persistence.ids.next()
+    others = check_paths(catalog, metadata.properties)
+    if not is_inside_table(catalog, location, metadata.properties, metadata_location):
+        others.append(file)
+    places = join_places(location, others)
     now_us = persistence.clock.now_us()
     state = ViewState(
         id=entity_id,
@@ -39,13 +46,14 @@ async def register_view(
         file_number=file_number_of(metadata_location),
         location=metadata.location,
         json=encode_view(metadata),
+        claims=places.claims,
     )
 
     async def prepare(view: View) -> Prepared[ViewState]:
         await require_open(view)
         await _require_place(view, name)
-        claims = await claim_location(view, location, entity_id)
-        return prepared_creation(name, ViewVersion(state_id, state), claims)
+        claimed = await claim(view, claimant, places)
+        return prepared_creation(name, ViewVersion(state_id, state), claimed)
 
     return (await catalog.commit(caller, ops.REGISTER_VIEW, (target,), prepare)).result
 

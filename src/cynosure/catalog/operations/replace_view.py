@@ -9,14 +9,11 @@ from msgspec import Struct
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
+from cynosure.catalog.changes import Changes
+from cynosure.catalog.claims import changer_of, claim, places_of
 from cynosure.catalog.files.export import Export
 from cynosure.catalog.files.view_versions import export_view
-from cynosure.catalog.locations import (
-    check_allowed,
-    check_property_locations,
-    claim_location,
-    location_key,
-)
+from cynosure.catalog.managed.identity import Held
 from cynosure.catalog.managed.view_state import VIEW, ViewState
 from cynosure.catalog.names import Identifier, view_key
 from cynosure.catalog.opened import OpenCatalog
@@ -33,7 +30,6 @@ from cynosure.iceberg.views import (
 from cynosure.iceberg.views.updates import RemoveProperties, SetProperties
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
-from cynosure.storage.location import Location
 
 
 class ViewChange(Struct, frozen=True):
@@ -62,13 +58,16 @@ async def replace_view(catalog: OpenCatalog, caller: Caller, change: ViewChange)
             after = _apply(catalog, before, change)
             if after is before:
                 return Prepared(base)
-            changes: dict[str, dict[bytes, bytes | None]] = {}
-            if after.location != before.location:
-                old, new = Location.parse(before.location), Location.parse(after.location)
-                changes["locations"] = await claim_location(view, new, base.id, given_up=location_key(old))
-            version = await export_view(catalog, export, after, entity_id=base.id, base=base)
+            held = Held(base.id, base.location, base.claims)
+            places = places_of(
+                catalog, after.location, after.properties, former=held, field="updates.location"
+            )
+            claimed = await claim(view, changer_of(catalog, caller, base.id), places, before=held)
+            version = await export_view(
+                catalog, export, after, entity_id=base.id, base=base, claims=claimed.claims
+            )
             key = view_key(change.name)
-            changes["names"] = {key: version.value}
+            changes: Changes = {**claimed.changes, "names": {key: version.value}}
             detail = raw_detail({"id": base.id, "path": (*change.name.namespace, change.name.name)})
             feed = Change(
                 kind="view-updated",
@@ -88,9 +87,4 @@ async def replace_view(catalog: OpenCatalog, caller: Caller, change: ViewChange)
 
 def _apply(catalog: OpenCatalog, before: ViewMetadata, change: ViewChange) -> ViewMetadata:
     now_ms = catalog.shared.persistence.clock.now_us() // 1000
-    after = apply_view_updates(before, change.updates, now_ms=now_ms, limits=catalog.limits)
-    if after.location != before.location:
-        check_allowed(catalog, after.location, field="updates.location")
-    if after.properties != before.properties:
-        check_property_locations(catalog, after.properties)
-    return after
+    return apply_view_updates(before, change.updates, now_ms=now_ms, limits=catalog.limits)

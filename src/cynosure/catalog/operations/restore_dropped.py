@@ -2,19 +2,27 @@
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
+from cynosure.catalog.changes import Changes, merge
+from cynosure.catalog.claims import claim, claimant_of, join_places
 from cynosure.catalog.dropped import DROPPED, DroppedEntity
 from cynosure.catalog.errors import NamespaceExists, NoSuchDropped
-from cynosure.catalog.locations import claim_location
+from cynosure.catalog.locations import parse_place
 from cynosure.catalog.names import (
     Identifier,
     check_namespace,
+    generic_key,
     namespace_key,
     namespace_text,
     table_key,
     view_key,
 )
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.resolve import require_free_name, require_namespace, require_open
+from cynosure.catalog.resolve import (
+    require_free_generic_name,
+    require_free_name,
+    require_namespace,
+    require_open,
+)
 from cynosure.common.errors import Expired
 from cynosure.common.quantities import format_duration
 from cynosure.persistence.commit import Change, Prepared, View
@@ -22,7 +30,6 @@ from cynosure.persistence.commit.records import raw_detail
 from cynosure.persistence.index import encode_id_key
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import ObjId
-from cynosure.storage.location import Location
 
 
 async def restore_dropped(
@@ -44,14 +51,16 @@ async def restore_dropped(
         target = check_namespace(path or dropped.path, field="path")
         name_key = await _claim_name(view, dropped, target)
         state = dropped.state.pack()
-        changes: dict[str, dict[bytes, bytes | None]] = {
+        changes: Changes = {
             "names": {name_key: state},
             "ids": {encode_id_key(dropped.entity_id): name_key},
             "dropped": {key: None},
         }
         if dropped.location:
-            location = Location.parse(dropped.location)
-            changes["locations"] = await claim_location(view, location, dropped.entity_id)
+            # Not checked against what is allowed now: its metadata can be read, and access is checked then.
+            others = [parse_place(text) for text in dropped.claims]
+            places = join_places(parse_place(dropped.location), others)
+            merge(changes, (await claim(view, claimant_of(catalog, dropped.entity_id), places)).changes)
         feed = Change(
             kind=f"{dropped.kind}-restored",
             index="names",
@@ -74,6 +83,9 @@ async def _claim_name(view: View, dropped: DroppedEntity, path: tuple[str, ...])
         return key
     name = Identifier(path[:-1], path[-1])
     await require_namespace(view, check_namespace(name.namespace))
+    if dropped.kind == "generic-table":
+        await require_free_generic_name(view, name)
+        return generic_key(name)
     await require_free_name(view, name, for_view=dropped.kind == "view")
     return view_key(name) if dropped.kind == "view" else table_key(name)
 

@@ -1,7 +1,8 @@
-"""Unregister a table: drop it and answer with its last metadata, so that another catalog can take it."""
+"""Unregister a table: give it up, and answer with its last metadata, so that others can take its files."""
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
+from cynosure.catalog.claims import may_read
 from cynosure.catalog.files.importing import import_pointer
 from cynosure.catalog.managed.answer import TableAnswer
 from cynosure.catalog.managed.loading import load_table_at
@@ -25,7 +26,9 @@ async def unregister_table(catalog: OpenCatalog, caller: Caller, table: Identifi
         await require_open(view)
         ref = await require_table_ref(view, table)
         last = await load_table_at(view, ref.id, catalog.shared.tables)
-        drop = await prepare_drop(catalog, caller, view, table, ref)
+        is_open = not await catalog.restrictions.has_any(view, target)
+        is_given_up = is_open and await may_read(catalog, view, caller, ops.LOAD_TABLE_TO_READ, target)
+        drop = await prepare_drop(catalog, caller, view, table, ref, is_given_up=is_given_up)
         return Prepared(last, drop.changes, drop.objects, drop.feed)
 
     return (await catalog.commit(caller, ops.UNREGISTER_TABLE, (target,), prepare)).result.answer()

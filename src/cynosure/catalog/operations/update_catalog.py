@@ -1,7 +1,14 @@
-"""Change a catalog: its properties, where new tables go, how its storage is reached.
+"""Change a catalog: its properties, where its files may be, how its storage is reached.
 
-Must not break: locations are only ever added. A catalog that loses one could no longer read, purge or protect
-the tables that are there.
+A location that is taken from a catalog is out of bounds at once: tables that are there can still be loaded,
+but not committed to, and nobody is given access to their files. The catalog keeps holding it, so that no
+other catalog gets these files, until nothing of it is left there (`release_locations.py`).
+
+Whoever may write a catalog's properties may take locations from it. To give it one, or to change in any other
+way what its storage reaches and with which keys, is to decide what the server's own keys are used for: this
+takes the right to create catalogs, whose owner could have such a catalog anyway.
+
+Must not break: no location leaves the catalog's hold here.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,10 +18,12 @@ from msgspec import Struct, structs
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.operations import Operation
+from cynosure.auth.targets import RealmTarget
 from cynosure.catalog.directory import Directory
-from cynosure.catalog.entities import CATALOG, CatalogEntity
+from cynosure.catalog.entities import CATALOG, CatalogEntity, KeptLocation
 from cynosure.catalog.errors import NoSuchCatalog
-from cynosure.catalog.listed import check_locations, location_keys, outermost, require_unclaimed
+from cynosure.catalog.guards import join_guards
+from cynosure.catalog.listed import check_locations, list_held, location_keys, outermost, require_unclaimed
 from cynosure.catalog.properties import check_no_secrets, check_properties, check_reserved
 from cynosure.common.errors import Conflict
 from cynosure.persistence.commit import Change, Prepared, View
@@ -23,8 +32,8 @@ from cynosure.persistence.index import encode_key
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import CatalogId
 from cynosure.persistence.store import NewObject
-from cynosure.storage.config import S3Keys, StorageConfig
-from cynosure.storage.location import is_allowed
+from cynosure.storage.config import StorageConfig, StorageKeys
+from cynosure.storage.location import Location, is_allowed
 
 
 class CatalogUpdate(Struct, frozen=True, kw_only=True):
@@ -34,8 +43,8 @@ class CatalogUpdate(Struct, frozen=True, kw_only=True):
     remove_properties: tuple[str, ...] = ()
     base_location: str | None = None
     storage: StorageConfig | None = None
-    """The whole new configuration, with every location the old one has."""
-    s3_keys: S3Keys | None = None
+    """The whole new configuration."""
+    storage_keys: StorageKeys | None = None
     """New keys in clear; sealed before anything is stored."""
     version: int | None = None
     """Refuse when the catalog has another version by now."""
@@ -67,8 +76,8 @@ async def update_catalog(
             entity,
             properties={**kept, **wanted.set_properties},
             base_location=wanted.base_location or entity.base_location,
-            storage=directory.files.seal(
-                wanted.storage or entity.storage, wanted.s3_keys, (caller.realm, entity.id)
+            storage=directory.storages.seal(
+                wanted.storage or entity.storage, wanted.storage_keys, (caller.realm, entity.id)
             ),
         )
 
@@ -108,18 +117,15 @@ async def _change(
             version=listed.entity.version + 1,
             updated_us=max(persistence.clock.now_us(), listed.entity.updated_us),
         )
+        entity = structs.replace(entity, kept=_list_kept(listed.entity, entity))
         check_properties(entity.properties, directory.shared.settings.sizes)
         check_locations(entity)
+        if _reaches_more(listed.entity, entity):
+            guards = join_guards(
+                guards, await directory.authorize(caller, ops.EXTEND_STORAGE, RealmTarget(caller.realm))
+            )
         before, after = location_keys(listed.entity), location_keys(entity)
-        allowed = outermost(entity)
-        for location in outermost(listed.entity):
-            if not is_allowed(location, allowed):
-                raise Conflict(
-                    "A catalog keeps its locations",
-                    fix="Name all of them, and the new ones.",
-                    location=location.text,
-                )
-        await require_unclaimed(view, allowed, entity.id)
+        await require_unclaimed(view, list_held(entity), entity.id)
         new = NewObject(CATALOG, persistence.ids.next(), entity)
         value = ObjRef(new.id, CATALOG.name).pack()
         claims: dict[bytes, bytes | None] = dict.fromkeys(before - after)
@@ -135,3 +141,22 @@ async def _change(
         return Prepared(entity, {"names": {key: value}, "locations": claims}, [new], [told], guards)
 
     return await directory.commit_authorizing(caller, called or operation.name, prepare)
+
+
+def _list_kept(before: CatalogEntity, after: CatalogEntity) -> tuple[KeptLocation, ...]:
+    """What the catalog holds and may not use after the change."""
+    left = [KeptLocation(each.text, after.updated_us) for each in outermost(before)]
+    allowed = outermost(after)
+    return tuple(
+        each for each in (*before.kept, *left) if not is_allowed(Location.parse(each.location), allowed)
+    )
+
+
+def _reaches_more(before: CatalogEntity, after: CatalogEntity) -> bool:
+    """Whether the storage is more, or another one, than it was."""
+    allowed = outermost(before)
+    if not all(is_allowed(each, allowed) for each in outermost(after)):
+        return True
+    return (
+        structs.replace(after.storage, allowed_locations=before.storage.allowed_locations) != before.storage
+    )

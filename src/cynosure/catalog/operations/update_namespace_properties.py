@@ -7,6 +7,7 @@ from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.entities import NAMESPACE
 from cynosure.catalog.errors import NoSuchNamespace, Unprocessable
+from cynosure.catalog.locations import check_namespace_location
 from cynosure.catalog.names import Namespace, namespace_key, namespace_text
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.properties import check_properties, check_reserved
@@ -59,6 +60,7 @@ async def update_namespace_properties(
         if properties == entity.properties:
             return Prepared(answer)
         check_properties(properties, catalog.shared.settings.sizes, field="updates")
+        await check_namespace_location(catalog, view, wanted.updates, field="updates")
         state_id = persistence.ids.next()
         changed = msgspec.structs.replace(
             entity, updated_us=persistence.clock.now_us(), properties=properties

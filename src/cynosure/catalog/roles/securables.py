@@ -3,7 +3,8 @@
 Must not break: the id is looked up in the state of `main` that the change is guarded by.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -11,7 +12,6 @@ from msgspec import Struct
 from cynosure.auth.ports import Target
 from cynosure.auth.rbac.grants import THE_CATALOG
 from cynosure.auth.rbac.privileges import GRANTABLE, Privilege
-from cynosure.catalog.errors import NoSuchPolicy
 from cynosure.catalog.names import Identifier, Namespace, is_namespace_key, path_of
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.targets import InCatalog
@@ -20,7 +20,8 @@ from cynosure.persistence.commit import View
 from cynosure.persistence.spi import ObjId
 
 SecurableKind = Literal["catalog", "namespace", "table", "view", "policy"]
-_VIEW: Final = b"v"
+_KINDS: Final[Mapping[bytes, SecurableKind]] = MappingProxyType({b"v": "view", b"p": "policy"})
+"""By the first letter of the key; all else that is not a namespace is a table of some kind."""
 
 
 class Grant(Struct, frozen=True):
@@ -60,12 +61,11 @@ def target_of(catalog: OpenCatalog, grant: Grant) -> Target:
         case "namespace":
             return catalog.namespace(grant.namespace)
         case "table":
-            return catalog.table(Identifier(grant.namespace, grant.name))
+            return catalog.any_table(Identifier(grant.namespace, grant.name))
         case "view":
             return catalog.view(Identifier(grant.namespace, grant.name))
         case "policy":
-            # There are none to grant on yet.
-            raise NoSuchPolicy(grant.on)
+            return catalog.policy(Identifier(grant.namespace, grant.name))
 
 
 async def load_securable_id(main: View, target: Target) -> ObjId:
@@ -82,5 +82,5 @@ def describe(key: bytes | None, privileges: Sequence[Privilege]) -> list[Grant]:
     path = path_of(key)
     if is_namespace_key(key):
         return [Grant("namespace", each, path) for each in privileges]
-    kind: SecurableKind = "view" if key.startswith(_VIEW) else "table"
+    kind = _KINDS.get(key[:1], "table")
     return [Grant(kind, each, path[:-1], path[-1]) for each in privileges]
