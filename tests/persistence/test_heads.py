@@ -1,4 +1,6 @@
 import asyncio
+import gc
+import weakref
 from collections.abc import Sequence
 
 import pytest
@@ -526,3 +528,35 @@ async def test_a_request_sees_what_it_did_itself(backend: HeldBackend, heads: He
     heads.drop_ahead(key())
 
     assert (await heads.load(key())).head == 2
+
+
+async def test_two_heads_are_looked_at_together_or_not_at_all(backend: HeldBackend, heads: Heads) -> None:
+    backend.answers_at_once = True
+    backend.move(5, "other")
+    heads.read_ahead([key(), key("other")])
+
+    assert heads.get_both_ahead(key(), key("other")) == (ref(1), ref(5, "other"))
+    assert heads.get_both_ahead(key("other"), key()) == (ref(5, "other"), ref(1))
+    heads.take_ahead(key("other"))
+    assert heads.get_both_ahead(key(), key("other")) is None
+    assert heads.get_both_ahead(key("other"), key()) is None
+
+
+async def test_a_request_that_read_ahead_is_gone_without_the_garbage_collector(
+    backend: HeldBackend, heads: Heads
+) -> None:
+    backend.answers_at_once = True
+
+    async def request() -> None:
+        heads.read_ahead([key()])
+
+    gc.disable()
+    try:
+        task = asyncio.create_task(request())
+        await task
+        seen = weakref.ref(task)
+        del task
+        await turn()
+        assert seen() is None
+    finally:
+        gc.enable()

@@ -56,3 +56,15 @@ async def test_a_stream_that_never_waits_is_sent_in_pieces():
     assert len(inner.sent) == 2
     await asyncio.sleep(0)
     assert b"".join(inner.sent) == b"x" * 200_000
+
+
+async def test_what_cannot_wait_is_sent_behind_what_was_gathered():
+    inner = Recorder()
+    corked = CorkedTransport(inner, asyncio.get_running_loop())
+    corked.write(b"first ")
+
+    corked.write_now(b"second ", b"third")
+
+    assert inner.sent == [b"first second third"]
+    await asyncio.sleep(0)
+    assert inner.sent == [b"first second third"]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -35,6 +36,7 @@ class Impatient(GuardedProtocol):
         self.timeout_keep_alive = self.idle_s  # type: ignore[assignment]
 
 
+_DATE = re.compile(rb"date: [^\r]*\r\n")
 GET = b"GET /t/a HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
@@ -168,3 +170,65 @@ async def test_requests_that_come_together_are_answered_in_their_order() -> None
         for name in (b'"a"', b'"b"', b'"c"'):
             assert b"200 OK" in await reader.readuntil(name)
         assert await reader.read() == b""
+
+
+# --- answers that are sent as a whole -----------------------------------------------------------------------
+
+
+class Parted(GuardedProtocol):
+    """Sends every answer in the parts that ASGI has."""
+
+    def send_whole(self, *_: object) -> bool:
+        return False
+
+
+async def nothing(_: Request) -> Response:
+    return Response(204)
+
+
+async def unchanged(_: Request) -> Response:
+    return Response(304, headers=[(b"etag", b'W/"1"')])
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /t/a HTTP/1.1\r\nconnection: close\r\n\r\n",
+        b"GET /t/a HTTP/1.0\r\n\r\n",
+        b"HEAD /t/a HTTP/1.1\r\nconnection: close\r\n\r\n",
+        b"GET /nothing HTTP/1.1\r\nconnection: close\r\n\r\n",
+        b"GET /unchanged HTTP/1.1\r\nconnection: close\r\n\r\n",
+        b"GET /no/such HTTP/1.1\r\nconnection: close\r\n\r\n",
+        GET + GET.replace(b"host", b"connection: close\r\nhost"),
+    ],
+)
+async def test_an_answer_is_the_same_as_a_whole_and_in_parts(sent: bytes) -> None:
+    routes = (
+        Route("GET", "/nothing", nothing, operation_id="nothing"),
+        Route("GET", "/unchanged", unchanged, operation_id="unchanged"),
+    )
+    answers: list[bytes] = []
+    for protocol in (GuardedProtocol, Parted):
+        async with connection(protocol, *routes) as (reader, writer):
+            writer.write(sent)
+            answers.append(_DATE.sub(b"", await reader.read()))
+
+    whole, parted = answers
+    assert whole.startswith(b"HTTP/1.1 ")
+    assert whole == parted
+
+
+@pytest.mark.parametrize("value", [b"a\r\nevil: 1", b"a\nevil: 1", b"a\revil: 1", b"a\x00"])
+async def test_no_value_of_a_header_brings_another_header_along(value: bytes) -> None:
+    async def careless(_: Request) -> Response:
+        return Response(200, b"{}", headers=[(b"x-name", value)])
+
+    async with connection(GuardedProtocol, Route("GET", "/c", careless, operation_id="careless")) as (
+        reader,
+        writer,
+    ):
+        writer.write(b"GET /c HTTP/1.1\r\nconnection: close\r\n\r\n")
+        answer = await reader.read()
+
+    assert b"evil" not in answer
+    assert b"x-name" not in answer

@@ -95,6 +95,13 @@ def test_lifetimes_at_their_limit_are_accepted(tmp_path, toml):
     load(tmp_path, f"[persistence]\n{toml}")
 
 
+def test_a_place_is_kept_for_longer_than_credentials_for_it_live(tmp_path):
+    with pytest.raises(Misconfigured, match="staged"):
+        load(tmp_path, "[catalog]\nstaging_lifetime = '2h'\n[storage]\ncredential_lifetime = '2h'")
+
+    load(tmp_path, "[catalog]\nstaging_lifetime = '121m'\n[storage]\ncredential_lifetime = '2h'")
+
+
 @pytest.mark.parametrize("toml", ["certificate = 'c'", "key = 'k'", "client_ca = 'a'"])
 def test_half_a_tls_configuration_is_refused(tmp_path, toml):
     with pytest.raises(Misconfigured):

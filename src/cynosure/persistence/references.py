@@ -13,8 +13,10 @@
 | a catalog     | `reports`    | metrics reports of clients: apart for the same reason            |
 
 Index names mean the same everywhere: `names` (name to object), `ids` (stable id to name), `locations`
-(location to stable id), `dropped` (what can still be restored), `marks` (that a realm is being deleted). An
-update touches one index, a rename two, a create three, a drop four.
+(location to stable id), `dropped` (what can still be restored), `mappings` (which policy is attached to
+what), `staged` (locations promised to tables that are being created), `notified` (when the owner of an
+external table last told about it), `marks` (that a realm is being deleted). An update touches one index, a
+rename two, a create three, a drop four.
 
 Must not break: a reference begins at `NO_COMMIT`, the empty state, which is no object. A first commit
 object written before its reference could be collected while nothing points to it.
@@ -49,7 +51,15 @@ INDEXES: Mapping[str, Mapping[str, Holds]] = MappingProxyType(
         ),
         "settings": MappingProxyType({"names": "objects"}),
         "audit": MappingProxyType({"events": "objects", "positions": "bytes"}),
-        "main": MappingProxyType({**_NAMED, "dropped": "objects"}),
+        "main": MappingProxyType(
+            {
+                **_NAMED,
+                "dropped": "objects",
+                "mappings": "objects",
+                "staged": "objects",
+                "notified": "bytes",
+            }
+        ),
         "grants": MappingProxyType(
             {"names": "objects", "ids": "bytes", "assignments": "bytes", "grants": "bytes"}
         ),

@@ -9,10 +9,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TextIO
-from urllib.parse import unquote_to_bytes
 
-from cynosure.api.asgi import Scope
-from cynosure.api.iceberg.config import BASE
+from cynosure.api.asgi import PARAMS, Scope
 from cynosure.api.token_gate import TokenGate
 from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.audit.opened import Audit, open_audit
@@ -31,7 +29,6 @@ from cynosure.persistence.spi import RealmId, RefKey
 from cynosure.server.settings import Settings
 
 OpenKeyring = Callable[[], Keyring]
-_PATHS = f"{BASE}/v1/".encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +104,5 @@ def _show(made: Sequence[Bootstrapped], to: TextIO) -> None:
 
 def _expect(directory: Directory, scope: Scope, realm: RealmId) -> Iterable[RefKey]:
     """References of the catalog that a path names, so that all heads of a request come in one read."""
-    path: bytes = scope["raw_path"]
-    if not path.startswith(_PATHS):
-        return ()
-    name, slash, _ = path[len(_PATHS) :].partition(b"/")
-    return directory.list_likely(realm, unquote_to_bytes(name).decode("utf-8", "replace")) if slash else ()
+    name = scope[PARAMS].get("prefix")
+    return () if name is None else directory.list_likely(realm, name)

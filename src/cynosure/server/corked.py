@@ -33,6 +33,11 @@ class CorkedTransport:
         if self._gathered_bytes > _GATHERED_BYTES:
             self._send()
 
+    def write_now(self, *pieces: bytes) -> None:
+        """Send behind what was gathered, without waiting for more."""
+        self._gathered += pieces
+        self._send()
+
     def close(self) -> None:
         """Close when everything is sent."""
         self._send()

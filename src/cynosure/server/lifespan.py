@@ -33,6 +33,11 @@ from cynosure.server.wiring import open_catalog
 KEEP_ALIVE_S = 75
 """Longer than our client keeps idle connections, so that the client closes first."""
 
+_YOUNG_OBJECTS = 5_000
+"""New objects after which the garbage collector looks at them. Requests leave no cycles, so hardly any are
+garbage by then; and what commits leave in the caches was looked through again and again (measured: with
+Python's 700 it took 90 µs of a commit and stopped all for up to 48 ms; with this, 20 µs and 33 ms)."""
+
 _log = Log(__name__)
 
 
@@ -111,6 +116,8 @@ async def serve_catalog(
         gc.collect()
         gc.freeze()
         stack.callback(gc.unfreeze)
+        stack.callback(gc.set_threshold, *gc.get_threshold())
+        gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])
         async with asyncio.TaskGroup() as group:
             for http, socket_ in listeners.items():
                 group.create_task(http.run_until_stopped(socket_))

@@ -3,16 +3,21 @@
 uvicorn reads heads of any length for any time, and does not hand the peer's certificate on. Here a head
 is bounded in bytes and seconds, and ASGI's `tls` extension is in the scope. uvicorn also sets a timer after
 each answer and cancels it with the next request; here a connection has one that looks when it was last used.
+And an answer that is there as a whole is sent as a whole (`asgi.SEND_WHOLE`), which ASGI sends in two parts
+that are looked at header by header (by instructions, about a tenth of a cached answer).
 
-A maintainer must not break: a request on a connection in use, whose head arrives whole, costs no timer.
+A maintainer must not break: a request on a connection in use, whose head arrives whole, costs no timer; and
+what is special about an answer is left to uvicorn.
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from cynosure.api import asgi
 from cynosure.api.errors import ErrorEnvelope, ErrorModel
 from cynosure.server.corked import CorkedTransport
 from cynosure.server.tls import PeerTls
@@ -20,6 +25,8 @@ from cynosure.server.tls import PeerTls
 MAX_HEAD_BYTES: Final = 64 * 2**10
 """Request line and headers. Tokens and long names fit many times over."""
 HEAD_TIMEOUT_S: Final = 30.0
+_CONTROLS: Final = bytes([*range(0x20), 0x7F])
+_LEFT_TO_UVICORN: Final = frozenset({b"connection", b"transfer-encoding"})
 
 _TOO_LONG: Final = msgspec.json.encode(
     ErrorEnvelope(
@@ -42,11 +49,15 @@ class GuardedProtocol(HttpToolsProtocol):
     _head_timer: asyncio.TimerHandle | None = None
     _idle_timer: asyncio.TimerHandle | None = None
     _idle_since_s = 0.0
+    _corked: CorkedTransport
+    _answering: RequestResponseCycle | None = None
+    """The request that is worked on; others of the connection wait for its answer."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Remember what the TLS handshake, which is over by now, found out about the peer."""
         super().connection_made(transport)
-        self.transport = cast(asyncio.Transport, CorkedTransport(transport, self.loop))
+        self._corked = CorkedTransport(transport, self.loop)
+        self.transport = cast(asyncio.Transport, self._corked)
         connection = transport.get_extra_info("ssl_object")
         if connection is not None:
             self._extensions = {"tls": PeerTls(connection)}
@@ -83,6 +94,37 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._head_timer is not None:
             self._stop_timer()
         super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answering = cycle
+        # A method of the connection: held by its own scope, the cycle would be left to the garbage collector.
+        cast("dict[str, Any]", cycle.scope)[asgi.SEND_WHOLE] = self.send_whole
+        super()._start_asgi_task(cycle, app)
+
+    def send_whole(
+        self, scope: asgi.Scope, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes
+    ) -> bool:
+        """See `asgi.SendWhole`. The headers must tell the body's length, or the status that there is none."""
+        cycle = self._answering
+        if cycle is None or cycle.scope is not scope or cycle.response_started or cycle.disconnected:
+            return False
+        if self.flow.write_paused or not _LEFT_TO_UVICORN.isdisjoint([name for name, _ in headers]):
+            return False
+        lines = [b"%b: %b" % header for header in (*cycle.default_headers, *headers)]
+        if not cycle.keep_alive:
+            lines.append(b"connection: close")
+        head = b"\n".join(lines)
+        # No control characters but the ends of lines put here: no header can bring another one along.
+        if len(head.translate(None, _CONTROLS)) != len(head) - len(lines) + 1:
+            return False
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        cycle.message_event.set()
+        self._corked.write_now(STATUS_LINE[status], head.replace(b"\n", b"\r\n"), b"\r\n\r\n", body)
+        if not cycle.keep_alive:
+            self.transport.close()
+        cycle.on_response()
+        return True
 
     def on_response_complete(self) -> None:
         """As uvicorn's, but for the timer: begin a request that came early, or wait for the next."""

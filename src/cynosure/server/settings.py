@@ -32,7 +32,7 @@ from cynosure.common.settings import (
 )
 from cynosure.common.telemetry.settings import TelemetrySettings
 from cynosure.persistence.settings import PersistenceSettings, check_lifetimes
-from cynosure.storage.settings import StorageSettings
+from cynosure.storage.settings import StorageSettings, check_storage_settings
 
 DEFAULT_FILE = Path("cynosure.toml")
 FILE_VARIABLE = "CYNOSURE_CONFIG"
@@ -160,6 +160,13 @@ def check_settings(settings: Settings) -> None:
     """Refuse settings that are fine one by one and wrong together."""
     check_lifetimes(settings.persistence)
     check_audit(settings.auth.audit, settings.persistence.gc.history_retention)
+    check_storage_settings(settings.storage)
+    if settings.catalog.staging_lifetime <= settings.storage.credential_lifetime:
+        raise Misconfigured(
+            "Places of staged tables would be free while somebody still has credentials for them",
+            key="catalog.staging_lifetime",
+            fix="Make catalog.staging_lifetime longer than storage.credential_lifetime.",
+        )
     tls = settings.server.tls
     if (tls.certificate is None) != (tls.key is None):
         raise Misconfigured(

@@ -10,10 +10,12 @@ fields are only ever added, with defaults.
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime
+from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from cynosure.api.operator import OperatorCommand
+from cynosure.catalog.consistency import find_disagreements
 from cynosure.common.errors import BadInput, Conflict, CynosureError
 from cynosure.common.progress import Progress, Report
 from cynosure.persistence.commit import Committed, Committer, State
@@ -250,7 +252,11 @@ class _Commands:
             for done, ref in enumerate(refs):
                 report(Progress(f"checking {target_of(ref.key)}", done, len(refs)))
                 store = persistence.store(ref.key.realm, ref.key.catalog)
-                reports.append(await check_reference(store, ref))
+                found = await check_reference(store, ref)
+                if ref.key.name == "main" and not found.problems:
+                    state = await State.load(store, ref.head)
+                    found = structs.replace(found, problems=tuple(await find_disagreements(state)))
+                reports.append(found)
             return reports
 
     async def reset(self, params: ResetParams, report: Report) -> Summary:
@@ -327,16 +333,22 @@ def parse_target(target: str) -> RefKey:
     return RefKey(RealmId(parts[0]), CatalogId(parts[1]), parts[2])
 
 
+_PAIR_BYTES: Final = 19
+"""Of keys of grants, assignments and mappings."""
+
+
 def _time(time_us: int) -> str:
     return datetime.fromtimestamp(time_us / 1_000_000, UTC).isoformat(timespec="milliseconds")
 
 
 def _name(key: bytes) -> str:
-    """A key or value for people: a name, an id, or else its bytes."""
+    """A key or value for people: a name, an id, a letter and two ids, or else its bytes."""
     with suppress(CynosureError):
         if (name := "/".join(decode_key(key))).isprintable():
             return name
     with suppress(CynosureError):
+        if len(key) == _PAIR_BYTES:
+            return f"{chr(key[0])}/{decode_id_key(key[1:10])}/{decode_id_key(key[10:])}"
         return str(decode_id_key(key))
     return key.hex()
 

@@ -26,6 +26,7 @@ from cynosure.api.oauth import oauth_routes
 from cynosure.api.openapi import NO_TOKENS, TOKENS
 from cynosure.api.operator import OperatorCommand, OperatorCommands, operator_routes
 from cynosure.api.operator_gate import OperatorGate
+from cynosure.api.polaris.routes import polaris_routes
 from cynosure.api.router import Route
 from cynosure.auth.identities import Identities
 from cynosure.catalog.background import Background
@@ -54,7 +55,7 @@ from cynosure.server.store_process import open_serving_store, refuse_missing_fil
 from cynosure.server.table_commands import table_commands
 from cynosure.server.token_commands import token_commands
 from cynosure.server.undrop_commands import undrop_commands
-from cynosure.storage.open_fileio import FileIOs
+from cynosure.storage.open_storage import Storages
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,10 @@ class Serving:
     def routes(self) -> list[Route]:
         """What is served to clients and operators alike; all of it asks who wants it."""
         directory, access = self.directory, self.access
+        polaris = polaris_routes(directory)
         return [
-            *iceberg_routes(directory),
+            *iceberg_routes(directory, beside=polaris),
+            *polaris,
             *cynosure_routes(directory),
             *management_routes(directory, access.identities),
             *event_routes(access.audit.events),
@@ -211,7 +214,12 @@ async def open_directory(
     """The catalogs of a store, with their files; ends what they began in the background."""
     # Clients on other machines do not see the files of this one.
     has_files = settings.storage.file_on_network or is_private(settings.server.host)
-    files = FileIOs(keyring, settings.storage, file_roots=file_roots(settings) if has_files else ())
+    storages = Storages(
+        keyring,
+        settings.storage,
+        identities.persistence.clock,
+        file_roots=file_roots(settings) if has_files else (),
+    )
     background = Background()
     shared = Shared(
         identities.persistence,
@@ -223,10 +231,10 @@ async def open_directory(
         access=settings.auth,
     )
     try:
-        yield Directory(shared, files)
+        yield Directory(shared, storages)
     finally:
         await background.close()
-        files.close()
+        storages.close()
 
 
 @asynccontextmanager

@@ -28,7 +28,7 @@ from cynosure.persistence.index.node import (
     read_node,
 )
 from cynosure.persistence.index.rewrite import Rewrite
-from cynosure.persistence.index.scan import Entry, bounds, chunks
+from cynosure.persistence.index.scan import Entry, bounds, chunks, scan_leaf
 from cynosure.persistence.spi import ObjId
 
 FORMAT: Final = 1
@@ -129,8 +129,10 @@ class Index:
             raise BadInput(
                 "A page holds at least one entry", field="limit", fix="Ask for 1 or more.", limit=limit
             )
-        entries: list[Entry] = []
         low, high = bounds(prefix, start, end)
+        if isinstance(self.root, Leaf):
+            return scan_leaf(self.root, self.buffer, low=low, high=high)[:limit]
+        entries: list[Entry] = []
         ahead = limit // _ENTRIES_PER_LEAF
         found = chunks(self.root, self.buffer, loader, low=low, high=high, ahead=ahead)
         async with aclosing(found):
