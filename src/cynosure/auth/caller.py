@@ -47,6 +47,11 @@ class Caller(Struct, frozen=True):
     actor: str = ""
     """Name of the service that acts for the principal; for logs and audit only."""
 
+    @property
+    def principal_id(self) -> ObjId:
+        """Stable id of the principal; 0 for whoever has none."""
+        return ObjId(0) if self.identity is None else self.identity.principal_id
+
 
 def operator_caller(name: str = "operator", realm: RealmId = DEFAULT_REALM, request_id: str = "") -> Caller:
     """A caller of the machine itself."""

@@ -67,7 +67,8 @@ async def test_events_are_collected_delivered_and_trimmed_without_being_asked_fo
             return names(await realm.list_events()) == ["p2"]
 
         await pass_until(clock, is_trimmed, step_s=60)
-    assert told() == ["p0", "p1", "p2"]
+    # At least once: a jump of the clock may end the task's turn between a delivery and noting it.
+    assert list(dict.fromkeys(told())) == ["p0", "p1", "p2"]
 
 
 async def test_one_of_several_does_it_and_another_takes_over_at_once_when_it_stops(

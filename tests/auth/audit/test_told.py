@@ -34,6 +34,7 @@ def change(kind: str, key: bytes = b"k", index: str = "names", **detail: Any) ->
         ("principal-role-assigned", "principal-role"),
         ("principal-credentials-rotated", "principal"),
         ("catalog-role-granted", "catalog-role"),
+        ("generic-table-dropped", "generic-table"),
         ("restored", ""),
         ("tables-imported", ""),
     ],

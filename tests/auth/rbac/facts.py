@@ -304,7 +304,10 @@ drop-view: view VIEW_DROP
 rename-view: view VIEW_DROP / namespace VIEW_LIST VIEW_CREATE
 list-generic-tables: namespace TABLE_LIST
 create-generic-table: namespace TABLE_CREATE
+create-generic-table-with-credentials: namespace TABLE_CREATE TABLE_WRITE_DATA
 load-generic-table: table TABLE_READ_PROPERTIES
+load-generic-table-to-write: table TABLE_WRITE_DATA
+load-generic-table-to-read: table TABLE_READ_DATA
 drop-generic-table: table TABLE_DROP
 manage-semantic-models: namespace CMC
 send-notification: catalog TABLE_CREATE TABLE_WRITE_PROPERTIES TABLE_DROP NAMESPACE_CREATE NAMESPACE_DROP
@@ -318,12 +321,22 @@ create-policy: namespace POLICY_CREATE
 load-policy: policy POLICY_READ
 update-policy: policy POLICY_WRITE
 drop-policy: policy POLICY_DROP
+policy-exists: policy POLICY_LIST
 attach-policy-to-catalog: policy POLICY_ATTACH / catalog CATALOG_ATTACH_POLICY
 attach-policy-to-namespace: policy POLICY_ATTACH / namespace NAMESPACE_ATTACH_POLICY
 attach-policy-to-table: policy POLICY_ATTACH / table TABLE_ATTACH_POLICY
 detach-policy-from-catalog: policy POLICY_DETACH / catalog CATALOG_DETACH_POLICY
 detach-policy-from-namespace: policy POLICY_DETACH / namespace NAMESPACE_DETACH_POLICY
 detach-policy-from-table: policy POLICY_DETACH / table TABLE_DETACH_POLICY
+create-restriction: namespace CATALOG_MANAGE_ACCESS
+update-restriction: policy CATALOG_MANAGE_ACCESS
+drop-restriction: policy CATALOG_MANAGE_ACCESS
+attach-restriction-to-catalog: policy CATALOG_MANAGE_ACCESS / catalog CATALOG_MANAGE_ACCESS
+attach-restriction-to-namespace: policy CATALOG_MANAGE_ACCESS / namespace CATALOG_MANAGE_ACCESS
+attach-restriction-to-table: policy CATALOG_MANAGE_ACCESS / table CATALOG_MANAGE_ACCESS
+detach-restriction-from-catalog: policy CATALOG_MANAGE_ACCESS / catalog CATALOG_MANAGE_ACCESS
+detach-restriction-from-namespace: policy CATALOG_MANAGE_ACCESS / namespace CATALOG_MANAGE_ACCESS
+detach-restriction-from-table: policy CATALOG_MANAGE_ACCESS / table CATALOG_MANAGE_ACCESS
 list-policies-of-catalog: catalog CATALOG_READ_PROPERTIES
 list-policies-of-namespace: namespace NAMESPACE_READ_PROPERTIES
 list-policies-of-table: table TABLE_READ_PROPERTIES
@@ -331,6 +344,8 @@ list-catalogs: realm CATALOG_LIST
 create-catalog: realm CATALOG_CREATE
 load-catalog: catalog CATALOG_READ_PROPERTIES
 update-catalog: catalog CATALOG_WRITE_PROPERTIES
+extend-storage: realm CATALOG_CREATE
+check-storage: catalog CATALOG_WRITE_PROPERTIES
 drop-catalog: catalog CATALOG_DROP
 list-principals: realm PRINCIPAL_LIST
 create-principal: realm PRINCIPAL_CREATE

@@ -42,6 +42,18 @@ class Remedy(Struct, frozen=True):
     on: str
 
 
+class Restriction(Struct, frozen=True):
+    """A policy that hides something of a table from the principal."""
+
+    policy: str
+    type: str
+    on_kind: str
+    on: str
+    """What it is attached to: the table or something above it."""
+    effect: str
+    """What it shows, without the constants of a filter."""
+
+
 class Explanation(Struct, frozen=True):
     """A decision with everything that led to it."""
 
@@ -57,6 +69,8 @@ class Explanation(Struct, frozen=True):
     remedies: tuple[Remedy, ...]
     reason: str
     """Why it is so when it is not for privileges."""
+    restrictions: tuple[Restriction, ...] = ()
+    """What of the table the principal does not see."""
 
 
 def get_operation(name: str) -> Operation:

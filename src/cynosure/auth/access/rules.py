@@ -31,9 +31,9 @@ _LASTING: Final = (
     _CREDENTIALS
     | {ops.CREATE_PRINCIPAL.name, ops.TRUST_SERVICE.name}
     | {ops.ASSIGN_PRINCIPAL_ROLE.name, ops.ASSIGN_CATALOG_ROLE.name}
-    | {name for name in ops.OPERATIONS if name.startswith("grant-on-")}
+    | {name for name in ops.OPERATIONS if name.startswith("grant-on-") or "-restriction" in name}
 )
-"""What gives a secret or rights, which outlive the token they were asked for with."""
+"""What gives a secret or rights, or lifts a restriction, which outlives the token it was asked for with."""
 _RULED: Final = _CREDENTIALS | {ops.EXPLAIN_ACCESS.name}
 
 OPERATOR: Final = Ruling(True, "The operator of this machine may do everything.")

@@ -107,10 +107,15 @@ RENAME_VIEW = _operation(
     "rename-view", "view", P.VIEW_DROP, second=("namespace", (P.VIEW_LIST, P.VIEW_CREATE))
 )
 
-# --- generic tables, semantic models, notifications: named here for the day they are served -----------------
+# --- generic tables, notifications; semantic models: named here for the day they are served -----------------
 LIST_GENERIC_TABLES = _operation("list-generic-tables", "namespace", P.TABLE_LIST)
 CREATE_GENERIC_TABLE = _operation("create-generic-table", "namespace", P.TABLE_CREATE)
+CREATE_GENERIC_TABLE_DELEGATED = _operation(
+    "create-generic-table-with-credentials", "namespace", P.TABLE_CREATE, P.TABLE_WRITE_DATA
+)
 LOAD_GENERIC_TABLE = _operation("load-generic-table", "table", P.TABLE_READ_PROPERTIES)
+LOAD_GENERIC_TABLE_TO_WRITE = _operation("load-generic-table-to-write", "table", P.TABLE_WRITE_DATA)
+LOAD_GENERIC_TABLE_TO_READ = _operation("load-generic-table-to-read", "table", P.TABLE_READ_DATA)
 DROP_GENERIC_TABLE = _operation("drop-generic-table", "table", P.TABLE_DROP)
 MANAGE_SEMANTIC_MODELS = _operation("manage-semantic-models", "namespace", P.CATALOG_MANAGE_CONTENT)
 SEND_NOTIFICATION = _operation(
@@ -134,6 +139,7 @@ IMPORT_TABLES = _operation("import-tables", "catalog", P.CATALOG_MANAGE_METADATA
 LIST_POLICIES = _operation("list-policies", "namespace", P.POLICY_LIST)
 CREATE_POLICY = _operation("create-policy", "namespace", P.POLICY_CREATE)
 LOAD_POLICY = _operation("load-policy", "policy", P.POLICY_READ)
+POLICY_EXISTS = _operation("policy-exists", "policy", P.POLICY_LIST)
 UPDATE_POLICY = _operation("update-policy", "policy", P.POLICY_WRITE)
 DROP_POLICY = _operation("drop-policy", "policy", P.POLICY_DROP)
 for _kind in ("catalog", "namespace", "table"):
@@ -146,11 +152,22 @@ for _kind in ("catalog", "namespace", "table"):
         )
     _operation(f"list-policies-of-{_kind}", _kind, P[f"{_kind.upper()}_READ_PROPERTIES"])
 
+# --- policies that restrict what is read: those who manage content must not lift their own restrictions -----
+CREATE_RESTRICTION = _operation("create-restriction", "namespace", P.CATALOG_MANAGE_ACCESS)
+UPDATE_RESTRICTION = _operation("update-restriction", "policy", P.CATALOG_MANAGE_ACCESS)
+DROP_RESTRICTION = _operation("drop-restriction", "policy", P.CATALOG_MANAGE_ACCESS)
+for _kind in ("catalog", "namespace", "table"):
+    for _name in (f"attach-restriction-to-{_kind}", f"detach-restriction-from-{_kind}"):
+        _operation(_name, "policy", P.CATALOG_MANAGE_ACCESS, second=(_kind, (P.CATALOG_MANAGE_ACCESS,)))
+
 # --- catalogs -----------------------------------------------------------------------------------------------
 LIST_CATALOGS = _operation("list-catalogs", "realm", P.CATALOG_LIST)
 CREATE_CATALOG = _operation("create-catalog", "realm", P.CATALOG_CREATE)
 LOAD_CATALOG = _operation("load-catalog", "catalog", P.CATALOG_READ_PROPERTIES)
 UPDATE_CATALOG = _operation("update-catalog", "catalog", P.CATALOG_WRITE_PROPERTIES)
+EXTEND_STORAGE = _operation("extend-storage", "realm", P.CATALOG_CREATE)
+"""Besides `update-catalog`, where a catalog is to reach more of its storage than before, or another one."""
+CHECK_STORAGE = _operation("check-storage", "catalog", P.CATALOG_WRITE_PROPERTIES)
 DROP_CATALOG = _operation("drop-catalog", "catalog", P.CATALOG_DROP)
 
 # --- principals and principal roles -------------------------------------------------------------------------
