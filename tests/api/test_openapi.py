@@ -106,6 +106,18 @@ def test_a_body_that_may_be_missing_is_described_so() -> None:
     assert document["paths"]["/reset"]["post"]["requestBody"]["required"] is False
 
 
+def test_headers_that_a_handler_reads_are_described() -> None:
+    headers = {"X-Wish": {"type": "string", "enum": ["more"]}}
+    route = Route("GET", "/x", handler, operation_id="x", headers=headers)
+
+    document = describe_routes([route], title="test", version="1")
+
+    OpenAPIV31SpecValidator(document).validate()
+    assert document["paths"]["/x"]["get"]["parameters"] == [
+        {"name": "X-Wish", "in": "header", "required": False, "schema": headers["X-Wish"]}
+    ]
+
+
 def test_refusals_of_one_operation_are_described_beside_those_of_all() -> None:
     route = Route("GET", "/list", handler, operation_id="list", query=Query, errors=(501,), is_public=True)
 

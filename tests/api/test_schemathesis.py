@@ -26,6 +26,8 @@ NAMES = {
     "namespace": ["a", "a\x1fb"],
     "table": ["t"],
     "view": ["v"],
+    "generic-table": ["g"],
+    "policy-name": ["p"],
     "catalogName": ["lake", "pond"],
     "principalName": ["alice"],
     "principalRoleName": ["engineers"],
@@ -64,14 +66,24 @@ class Server:
         self._world = world
         self._root = root
         inside = "/api/catalog/v1/lake/namespaces"
+        polaris = "/api/catalog/polaris/v1/lake/namespaces/a"
+        policies, generic = f"{polaris}/policies", f"{polaris}/generic-tables"
         managed = "/api/management/v1"
         self._furniture: list[tuple[str, str, Any]] = [
             ("POST", f"{managed}/catalogs", world.catalog("lake")),
             ("POST", f"{managed}/catalogs", world.catalog("pond")),
+            # Who may manage a catalog may not by itself use its data.
+            (
+                "PUT",
+                f"{managed}/catalogs/lake/catalog-roles/catalog_admin/grants",
+                {"grant": {"type": "catalog", "privilege": "CATALOG_MANAGE_CONTENT"}},
+            ),
             ("POST", inside, {"namespace": ["a"]}),
             ("POST", inside, {"namespace": ["a", "b"]}),
             ("POST", f"{inside}/a/tables", {"name": "t", "schema": SCHEMA}),
             ("POST", f"{inside}/a/views", {"name": "v", "schema": SCHEMA, "view-version": VIEW}),
+            ("POST", generic, {"name": "g", "format": "delta"}),
+            ("POST", policies, {"name": "p", "type": "system.data-compaction", "content": '{"enable":true}'}),
             ("POST", f"{managed}/principals", {"principal": {"name": "alice"}}),
             ("POST", f"{managed}/principal-roles", {"principalRole": {"name": "engineers"}}),
             ("POST", f"{managed}/catalogs/lake/catalog-roles", {"catalogRole": {"name": "readers"}}),
@@ -84,6 +96,10 @@ class Server:
             f"{inside}/a/tables",
             f"{inside}/a/tables/t",
             f"{inside}/a/views/v",
+            generic,
+            f"{generic}/g",
+            policies,
+            f"{policies}/p",
             f"{managed}/catalogs",
             f"{managed}/principals",
             f"{managed}/principal-roles",

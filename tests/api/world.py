@@ -15,6 +15,7 @@ from cynosure.api.iceberg.routes import iceberg_routes
 from cynosure.api.management.events import event_routes
 from cynosure.api.management.routes import management_routes
 from cynosure.api.oauth import TOKENS_PATH, oauth_routes
+from cynosure.api.polaris.routes import polaris_routes
 from cynosure.api.token_gate import TokenGate
 from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.audit.opened import open_audit
@@ -36,7 +37,7 @@ from cynosure.persistence.lifecycle import open_persistence
 from cynosure.persistence.references import DEFAULT_REALM
 from cynosure.persistence.settings import PersistenceSettings
 from cynosure.storage.location import Location
-from cynosure.storage.open_fileio import FileIOs
+from cynosure.storage.open_storage import Storages
 from cynosure.storage.settings import StorageSettings
 from cynosure.testing.admin import MANAGEMENT, Admin
 from cynosure.testing.known_secrets import KNOWN
@@ -117,16 +118,20 @@ async def open_world(folder: Path, settings: AuthSettings = AuthSettings()) -> A
             imports=SingleFlight(),
             access=settings,
         )
-        files = FileIOs(keyring, StorageSettings(), file_roots=[Location.parse(str(folder))])
-        directory = Directory(shared, files)
+        storages = Storages(
+            keyring, StorageSettings(), persistence.clock, file_roots=[Location.parse(str(folder))]
+        )
+        directory = Directory(shared, storages)
         async with (
             open_audit(persistence, authorizer, settings.audit) as audit,
             open_tokens(identities, keyring) as tokens,
         ):
+            polaris = polaris_routes(directory)
             service = make_service(
                 [
                     *oauth_routes(tokens.issuer, tokens.keys, audit.denials),
-                    *iceberg_routes(directory),
+                    *iceberg_routes(directory, beside=polaris),
+                    *polaris,
                     *cynosure_routes(directory),
                     *management_routes(directory, identities),
                     *event_routes(audit.events),
@@ -143,4 +148,4 @@ async def open_world(folder: Path, settings: AuthSettings = AuthSettings()) -> A
                 yield World(service, identities, folder, root)
             finally:
                 await background.close()
-                files.close()
+                storages.close()

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.inspect import CollectionType, UnionType
 
 from cynosure.api.asgi import Receive, Scope
+from cynosure.api.choices import find_choices
 from cynosure.api.errors import ClientGone, UnsupportedMediaType
 from cynosure.api.percent import decode_query
 from cynosure.common.errors import BadInput
@@ -37,6 +38,7 @@ class BodyDecoder:
     """JSON bodies into one type."""
 
     def __init__(self, body_type: Any, *, is_optional: bool = False) -> None:
+        self._type = body_type
         self._decode = msgspec.json.Decoder(body_type).decode
         self._is_optional = is_optional
 
@@ -58,7 +60,7 @@ class BodyDecoder:
             body.decode()
             return self._decode(body)
         except msgspec.ValidationError as error:
-            raise _bad_field(error, "body") from error
+            raise _bad_field(error, "body", self._type) from error
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             if not body:
                 raise BadInput("The body is empty", field="body", fix="Send a JSON body.") from error
@@ -94,7 +96,7 @@ class QueryDecoder:
         try:
             return msgspec.convert(values, self._type, strict=False)
         except msgspec.ValidationError as error:
-            raise _bad_field(error, "query") from error
+            raise _bad_field(error, "query", self._type) from error
 
 
 def _is_collection(field_type: msgspec.inspect.Type) -> bool:
@@ -121,12 +123,15 @@ def _require_json(scope: Scope) -> None:
     )
 
 
-def _bad_field(error: msgspec.ValidationError, whole: str) -> BadInput:
+def _bad_field(error: msgspec.ValidationError, whole: str, of: Any) -> BadInput:
     match = _FIELD.match(str(error))
     what, field = (match["what"], match["field"] or whole) if match else (str(error), whole)
+    words = find_choices(of, field) if what.startswith("Invalid ") else ()
     return BadInput(
         f"The {whole} does not have the expected shape",
         field=field,
-        fix="Correct this field; the shapes are in /openapi.json.",
+        fix=f"Choose one of {', '.join(words)}."
+        if words
+        else "Correct this field; the shapes are in /openapi.json.",
         reason=what,
     )

@@ -10,10 +10,12 @@ from typing import Any
 import msgspec
 
 from cynosure.api import asgi
-from cynosure.api.asgi import Receive, Scope, Send
+from cynosure.api.asgi import Receive, Scope, Send, SendWhole
 
 JSON = b"application/json"
 NDJSON = b"application/x-ndjson"
+NO_STORE = (b"cache-control", b"no-store")
+"""Goes with every answer that holds a secret."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -102,8 +104,11 @@ class Response:
         if self.chunks is None:
             if self.status not in (204, 304):
                 headers.append((b"content-length", b"%d" % len(self.body)))
-            await send({"type": "http.response.start", "status": self.status, "headers": headers})
             body = b"" if scope["method"] == "HEAD" else self.body
+            send_whole: SendWhole | None = scope.get(asgi.SEND_WHOLE)
+            if send_whole is not None and send_whole(scope, self.status, headers, body):
+                return
+            await send({"type": "http.response.start", "status": self.status, "headers": headers})
             await send({"type": "http.response.body", "body": body})
             return
         await send({"type": "http.response.start", "status": self.status, "headers": headers})

@@ -120,7 +120,7 @@ def _operation(route: Route, schemas: dict[int, Any]) -> dict[str, Any]:
         operation["summary"] = route.summary
     if route.tags:
         operation["tags"] = list(route.tags)
-    if parameters := [*_path_parameters(route), *_query_parameters(route)]:
+    if parameters := [*_path_parameters(route), *_query_parameters(route), *_headers(route)]:
         operation["parameters"] = parameters
     if route.request is not None:
         operation["requestBody"] = {
@@ -177,6 +177,13 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
     return [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in route.list_params()
+    ]
+
+
+def _headers(route: Route) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "header", "required": False, "schema": schema}
+        for name, schema in route.headers.items()
     ]
 
 

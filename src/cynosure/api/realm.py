@@ -6,7 +6,7 @@ and us may have looked at the other one.
 
 from typing import Final
 
-from cynosure.api.asgi import Scope
+from cynosure.api.asgi import Scope, list_values
 from cynosure.auth.errors import NoSuchRealm
 from cynosure.common.errors import BadInput
 from cynosure.persistence.references import DEFAULT_REALM
@@ -18,12 +18,12 @@ HEADER: Final = b"polaris-realm"
 
 def realm_of(scope: Scope) -> RealmId:
     """The realm that is asked for; that it exists is for others to say. `NoSuchRealm` if it cannot."""
-    found = [value for name, value in scope["headers"] if name == HEADER]
+    found = list_values(scope, HEADER)
     if not found:
         return DEFAULT_REALM
     if len(found) > 1:
         raise _unclear()
-    realm: str = found[0].decode("latin-1")
+    realm = found[0].decode("latin-1")
     if not is_realm_name(realm):
         if not realm.isascii() or not realm.isprintable() or not realm or "," in realm or " " in realm:
             raise _unclear()

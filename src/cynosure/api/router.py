@@ -55,6 +55,8 @@ class Route:
     """Struct of the form that is sent. It is only described: the handler reads the body."""
     query: type[Struct] | None = field(kw_only=True, default=None)
     """Struct of the query parameters, decoded into `Request.query`."""
+    headers: Mapping[str, Any] = field(kw_only=True, default_factory=dict)
+    """Headers that the handler reads, none of them required, each with its JSON schema. Only described."""
     responses: Mapping[int, Any] = field(kw_only=True, default_factory=dict)
     """Type of the JSON body by status; `None` for an answer without body. Errors need no entry."""
     errors: tuple[int, ...] = field(kw_only=True, default=())
@@ -145,6 +147,7 @@ class Router:
         """Answer one HTTP request."""
         endpoint, params = self._match(scope["method"], scope["raw_path"])
         scope[asgi.OPERATION] = endpoint.operation_id
+        scope[asgi.PARAMS] = params
         caller: Caller | None = None
         try:
             if not endpoint.is_public:

@@ -71,8 +71,7 @@ class TokenGate:
 
 def _bearer_token(scope: Scope) -> str:
     """The token of the one Authorization header; empty when there is none, or none that counts."""
-    found = [value for name, value in scope["headers"] if name == b"authorization"]
+    found = asgi.list_values(scope, b"authorization")
     if len(found) != 1 or found[0][: len(_SCHEME)].lower() != _SCHEME:
         return ""
-    token: str = found[0][len(_SCHEME) :].strip(b" ").decode("latin-1")
-    return token
+    return found[0][len(_SCHEME) :].strip(b" ").decode("latin-1")

@@ -102,9 +102,11 @@ FURNITURE = [
 class Server:
     """A service with one furnished catalog, for tests that are not async themselves."""
 
-    def __init__(self, runner: asyncio.Runner, client: httpx.AsyncClient) -> None:
+    def __init__(self, runner: asyncio.Runner, client: httpx.AsyncClient, base: str) -> None:
         self._runner = runner
         self._client = client
+        self.base = base
+        """Where the catalog's files are."""
 
     def furnish(self) -> None:
         """Put back what earlier requests may have dropped."""
@@ -135,5 +137,5 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
     with asyncio.Runner() as runner:
         stack, client = runner.run(start())
-        yield Server(runner, client)
+        yield Server(runner, client, f"file://{tmp_path}/lake")
         runner.run(stack.aclose())

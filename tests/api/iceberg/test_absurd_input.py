@@ -86,6 +86,7 @@ async def test_a_hundred_thousand_snapshots_are_refused(tables: httpx.AsyncClien
     metadata["last-sequence-number"] = 100_000
     path = Path(metadata["location"].removeprefix("file://")) / "many.metadata.json"
     path.write_bytes(msgspec.json.encode(metadata))
+    await tables.delete("namespaces/a/tables/t")
     answer = await tables.post(
         "namespaces/a/register", json={"name": "many", "metadata-location": f"file://{path}"}
     )

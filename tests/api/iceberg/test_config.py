@@ -25,6 +25,8 @@ GET /v1/{prefix}/namespaces/{namespace}/tables/{table}
 HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}
 POST /v1/{prefix}/namespaces/{namespace}/tables/{table}
 DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}
+GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials
+POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/sign
 POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister
 POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics
 POST /v1/{prefix}/namespaces/{namespace}/register
@@ -80,7 +82,7 @@ async def test_a_warehouse_has_to_be_named(client: httpx.AsyncClient, error_of: 
 
 
 async def test_what_is_not_served_is_not_there(client: httpx.AsyncClient, error_of: ErrorOf) -> None:
-    for path in ("namespaces/a/functions", "namespaces/a/tables/t/plan", "namespaces/a/tables/t/credentials"):
+    for path in ("namespaces/a/functions", "namespaces/a/tables/t/plan"):
         assert error_of(await client.get(path)) == (404, "NotFoundException")
     tokens = await client.post("http://test/api/catalog/v1/oauth/tokens", data={"grant_type": "x"})
     assert error_of(tokens) == (404, "NotFoundException")

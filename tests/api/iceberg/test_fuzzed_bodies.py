@@ -21,11 +21,13 @@ SCHEMA: dict[str, Any] = {
         },
     ],
 }
+SOMEWHERE = "file:///somewhere"
+"""In place of where the catalog's files are, which only the test knows."""
 SNAPSHOT = {
     "snapshot-id": 7,
     "sequence-number": 1,
     "timestamp-ms": 1_900_000_000_000,
-    "manifest-list": "file:///nowhere/snap.avro",
+    "manifest-list": f"{SOMEWHERE}/snap.avro",
     "summary": {"operation": "append"},
     "schema-id": 0,
 }
@@ -52,7 +54,7 @@ UPDATES: list[dict[str, Any]] = [
         "action": "set-statistics",
         "statistics": {
             "snapshot-id": 7,
-            "statistics-path": "x",
+            "statistics-path": f"{SOMEWHERE}/stats.puffin",
             "file-size-in-bytes": 1,
             "file-footer-size-in-bytes": 1,
             "blob-metadata": [],
@@ -94,7 +96,7 @@ BODIES: dict[str, Any] = {
     "namespaces/a/tables/t": COMMIT,
     "transactions/commit": {"table-changes": [{"identifier": TABLE, **COMMIT}]},
     "tables/rename": {"source": TABLE, "destination": {"namespace": ["a"], "name": "moved"}},
-    "namespaces/a/register": {"name": "r", "metadata-location": "file:///nowhere/x.metadata.json"},
+    "namespaces/a/register": {"name": "r", "metadata-location": f"{SOMEWHERE}/x.metadata.json"},
     "namespaces/a/views": {"name": "w", "schema": SCHEMA, "view-version": VERSION, "properties": {}},
     "namespaces/a/views/v": {
         "requirements": [],
@@ -155,6 +157,10 @@ def spoil(value: Any, path: tuple[Any, ...], data: st.DataObject) -> Any:
     return copy
 
 
+def body_for(server: Any, path: str) -> Any:
+    return json.loads(json.dumps(BODIES[path]).replace(SOMEWHERE, server.base))
+
+
 def send(server: Any, path: str, body: bytes) -> None:
     response = server.send(
         "POST", f"{BASE}/{path}", content=body, headers={"content-type": "application/json"}
@@ -171,7 +177,7 @@ def send(server: Any, path: str, body: bytes) -> None:
 def test_the_bodies_are_right_to_begin_with(server: Any, path: str) -> None:
     server.furnish()
 
-    response = server.send("POST", f"{BASE}/{path}", json=BODIES[path])
+    response = server.send("POST", f"{BASE}/{path}", json=body_for(server, path))
 
     assert response.is_success, response.text
 
@@ -184,7 +190,7 @@ def test_a_body_with_a_wrong_place_is_no_server_error(server: Any, path: str) ->
     @settings(max_examples=40)
     @given(data=st.data())
     def try_one(data: st.DataObject) -> None:
-        body = BODIES[path]
+        body = body_for(server, path)
         for _ in range(data.draw(st.integers(1, 2))):
             if found := places(body):
                 body = spoil(body, data.draw(st.sampled_from(found)), data)
@@ -197,7 +203,7 @@ def test_a_body_with_a_wrong_place_is_no_server_error(server: Any, path: str) ->
 @pytest.mark.parametrize("path", BODIES)
 def test_damaged_bytes_are_no_server_error(server: Any, path: str) -> None:
     server.furnish()
-    whole = json.dumps(BODIES[path]).encode()
+    whole = json.dumps(body_for(server, path)).encode()
 
     @settings(max_examples=15)
     @given(at=st.integers(0, len(whole)), length=st.integers(0, 9), patch=st.binary(max_size=6))

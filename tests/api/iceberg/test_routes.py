@@ -63,3 +63,24 @@ async def test_no_field_is_required_that_the_protocol_leaves_to_the_client(
             assert set(theirs[name]["properties"]) <= set(ours[name]["properties"]), name
             compared += 1
     assert compared >= 9
+
+
+async def test_operations_that_give_access_to_files_describe_how_it_is_asked_for(
+    routes: list[Route], protocol: dict[str, Any]
+) -> None:
+    reference = {"$ref": "#/components/parameters/data-access"}
+    header = protocol["components"]["parameters"]["data-access"]
+    described = {
+        route.operation_id: route.headers[header["name"]]
+        for route in routes
+        if header["name"] in route.headers
+    }
+
+    theirs = {
+        operation["operationId"]
+        for path in protocol["paths"].values()
+        for method, operation in path.items()
+        if method != "parameters" and reference in operation.get("parameters", [])
+    }
+    assert set(described) == theirs & {route.operation_id for route in routes}
+    assert all(schema == header["schema"] for schema in described.values())

@@ -192,7 +192,7 @@ async def test_a_replacement_that_cannot_be_is_refused_with_its_field(
     assert field in response.json()["error"]["message"]
 
 
-async def test_a_moved_view_frees_its_old_location(
+async def test_a_moved_view_has_its_new_location_and_keeps_the_old_one(
     views: httpx.AsyncClient, schema: Json, view_version: Json
 ) -> None:
     old = (await views.get("namespaces/a/views/v")).json()["metadata"]["location"]
@@ -208,7 +208,7 @@ async def test_a_moved_view_frees_its_old_location(
     )
 
     assert moved.json()["metadata-location"].startswith(f"{old}-moved/metadata/")
-    assert (there.status_code, here.status_code) == (403, 200)
+    assert (there.status_code, here.status_code) == (403, 403)
 
 
 async def test_a_dropped_view_is_gone_and_its_namespace_can_go_too(views: httpx.AsyncClient) -> None:
@@ -266,12 +266,17 @@ async def test_registering_needs_a_namespace_and_a_file_inside_the_catalog(
     outside = await views.post(
         "namespaces/a/register-view", json={"name": "w", "metadata-location": "file:///etc/passwd"}
     )
-    missing = await views.post(
+    taken = await views.post(
         "namespaces/a/register-view", json={"name": "w", "metadata-location": f"{old}.missing"}
+    )
+    missing = await views.post(
+        "namespaces/a/register-view",
+        json={"name": "w", "metadata-location": f"{old.rsplit('/', 3)[0]}/none.metadata.json"},
     )
 
     assert error_of(nowhere) == (404, "NoSuchNamespaceException")
     assert error_of(outside) == (403, "ForbiddenException")
+    assert error_of(taken) == (403, "ForbiddenException")
     assert error_of(missing)[0] == 400
 
 

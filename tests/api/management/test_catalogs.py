@@ -9,7 +9,9 @@ import pytest
 
 from cynosure.auth.entities import ROOT
 from tests.api.world import BASE, World
+from tests.storage.access.gcs.google import key_file
 
+VENDING = "polaris.config.enable.credential.vending"
 pytestmark = pytest.mark.anyio
 
 S3 = {"storageType": "S3", "accessKeyId": "AKIA", "secretAccessKey": "hunter2-hunter2"}
@@ -72,6 +74,20 @@ async def test_the_admins_of_a_catalog_can_be_chosen(world: World, root: httpx.A
     assert [each["name"] for each in (await root.get(path)).json()["roles"]] == ["catalog_admin"]
 
 
+async def test_an_external_catalog_stays_one(world: World, root: httpx.AsyncClient) -> None:
+    given = {"default-base-location": f"file://{world.folder}/ext", VENDING: "false"}
+    body = world.catalog("ext", type="EXTERNAL", properties=given)
+
+    made = await root.post("/catalogs", json=body)
+    changed = await root.put("/catalogs/ext", json={"currentEntityVersion": 1, "properties": {"k": "v"}})
+    listed = await root.get("/catalogs")
+
+    assert made.status_code == 201, made.text
+    assert made.json()["properties"] == given
+    assert [each.json()["type"] for each in (made, changed)] == ["EXTERNAL", "EXTERNAL"]
+    assert [each["type"] for each in listed.json()["catalogs"]] == ["EXTERNAL"]
+
+
 async def test_keys_of_an_s3_storage_are_taken_and_never_answered(root: httpx.AsyncClient) -> None:
     answers = [
         await root.post(
@@ -91,9 +107,52 @@ async def test_keys_of_an_s3_storage_are_taken_and_never_answered(root: httpx.As
 
 
 @pytest.mark.parametrize(
+    ("base", "storage"),
+    [
+        ("gs://bucket/lake", {"storageType": "GCS", "serviceAccountKey": key_file()}),
+        (
+            "abfss://lake@acct.dfs.core.windows.net/lake",
+            {
+                "storageType": "AZURE",
+                "tenantId": "tenant.example.com",
+                "hierarchical": True,
+                "clientId": "AKIA",
+                "clientSecret": "hunter2",
+            },
+        ),
+    ],
+)
+async def test_keys_of_other_clouds_are_taken_and_never_answered(
+    root: httpx.AsyncClient, base: str, storage: dict[str, Any]
+) -> None:
+    body = {
+        "type": "INTERNAL",
+        "name": "lake",
+        "properties": {"default-base-location": base},
+        "storageConfigInfo": storage,
+    }
+
+    made = await root.post("/catalogs", json={"catalog": body})
+    again = {**storage, "allowedLocations": [base], "storageName": "renamed"}
+    changed = await root.put(
+        "/catalogs/lake", json={"currentEntityVersion": 1, "storageConfigInfo": again, "properties": {}}
+    )
+    answers = [made, changed, await root.get("/catalogs/lake"), await root.get("/catalogs")]
+    answers.append(await root.get(f"{BASE}/api/catalog/v1/config?warehouse=lake"))
+
+    assert [each.status_code for each in answers] == [201, 200, 200, 200, 200], changed.text
+    assert changed.json()["storageConfigInfo"]["storageName"] == "renamed"
+    for each in answers:
+        assert not any(word in each.text for word in ("hunter2", "AKIA", "PRIVATE KEY", "sealed"))
+
+
+@pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"type": "EXTERNAL"}, "catalog.type"),
+        (
+            {"type": "EXTERNAL", "connectionConfigInfo": {"connectionType": "ICEBERG_REST", "uri": "x"}},
+            "catalog.connectionConfigInfo",
+        ),
         ({"type": "NEITHER"}, "catalog.type"),
         ({"connectionConfigInfo": {"connectionType": "HIVE"}}, "catalog.connectionConfigInfo"),
         ({"name": ""}, "name"),
@@ -103,8 +162,9 @@ async def test_keys_of_an_s3_storage_are_taken_and_never_answered(root: httpx.As
         ({"properties": {"default-base-location": ""}}, "default-base-location"),
         ({"properties": {"default-base-location": "nowhere"}}, "default-base-location"),
         ({"properties": {"default-base-location": "file:///etc"}}, "allowedLocations"),
-        ({"storageConfigInfo": {"storageType": "GCS"}}, "storageType"),
-        ({"storageConfigInfo": {"storageType": "AZURE", "tenantId": "t"}}, "storageType"),
+        ({"storageConfigInfo": {"storageType": "GCS"}}, "allowedLocations"),
+        ({"storageConfigInfo": {"storageType": "AZURE", "tenantId": "tenant"}}, "allowedLocations"),
+        ({"storageConfigInfo": {"storageType": "AZURE"}}, "tenantId"),
         ({"storageConfigInfo": {"storageType": "FTP"}}, "storageType"),
         ({"storageConfigInfo": {}}, "storageConfigInfo"),
         ({"storageConfigInfo": {"storageType": "FILE", "allowedLocations": ["/etc"]}}, "allowedLocations"),
@@ -231,19 +291,24 @@ async def test_of_two_updates_of_one_version_one_is_a_conflict(
     assert (await root.get("/catalogs/lake")).json() == won.json()
 
 
-async def test_a_location_that_tables_may_be_at_is_not_taken_away(
+async def test_a_location_that_is_taken_from_a_catalog_is_not_given_to_another(
     world: World, root: httpx.AsyncClient, error_of: Any
 ) -> None:
     base, more = f"file://{world.folder}/lake", f"file://{world.folder}/more"
     storage = {"storageType": "FILE", "allowedLocations": [base, more]}
     await root.post("/catalogs", json=world.catalog("lake", storageConfigInfo=storage))
 
-    fewer = {"currentEntityVersion": 1, "storageConfigInfo": {"storageType": "FILE"}}
-    refused = await root.put("/catalogs/lake", json=fewer)
+    unsaid = {"currentEntityVersion": 1, "storageConfigInfo": {"storageType": "FILE"}}
+    kept = await root.put("/catalogs/lake", json=unsaid)
+    fewer = {"currentEntityVersion": 2, "storageConfigInfo": {"storageType": "FILE", "allowedLocations": []}}
+    changed = await root.put("/catalogs/lake", json=fewer)
 
-    assert error_of(refused)[0] == 409
+    assert kept.json()["storageConfigInfo"]["allowedLocations"] == [base, more]
+    assert changed.json()["storageConfigInfo"]["allowedLocations"] == [base]
+    other = {"storageType": "FILE", "allowedLocations": [f"file://{world.folder}/other", more]}
+    refused = await root.post("/catalogs", json=world.catalog("other", storageConfigInfo=other))
+    assert error_of(refused)[0] == 400
     assert more in refused.json()["error"]["message"]
-    assert (await root.get("/catalogs/lake")).json()["storageConfigInfo"] == storage
 
 
 async def test_a_change_of_the_storage_keeps_keys_and_stays_at_its_address(

@@ -116,7 +116,12 @@ async def test_every_kind_of_target_can_be_asked_about(refusing: Any, operation:
         ({"operation": "load-table", "target": {**TABLE, "catalog": "none"}}, 404, "none"),
         ({"operation": "load-table", "target": TABLE}, 404, "a.t"),
         ({"operation": "list-catalogs", "principal": "none"}, 404, "none"),
-        ({"operation": "load-policy", "target": {"catalog": "lake"}}, 400, "policy"),
+        ({"operation": "load-policy", "target": {"catalog": "lake"}}, 400, "target.namespace"),
+        (
+            {"operation": "load-policy", "target": {"catalog": "lake", "namespace": ["a"]}},
+            400,
+            "target.policy",
+        ),
         ({"operation": "list-catalogs", "updates": ["add-schema"]}, 400, "updates"),
         (
             {"operation": "rename-table", "target": TABLE, "secondary": {"catalog": "other"}},

@@ -11,7 +11,17 @@ from cynosure.api.management.storage import change_storage, choose_storage, desc
 from cynosure.catalog.entities import CatalogEntity
 from cynosure.common.errors import BadInput
 from cynosure.persistence.spi import CatalogId
-from cynosure.storage.config import FileStorage, S3Storage, S3Sts, StorageConfig
+from cynosure.storage.config import (
+    AzureKeys,
+    FileStorage,
+    GcsKeys,
+    GcsStorage,
+    S3Keys,
+    S3Storage,
+    S3Sts,
+    StorageConfig,
+)
+from tests.storage.access.gcs.google import EMAIL, key_file
 
 S3: dict[str, Any] = {
     "storageType": "S3",
@@ -31,6 +41,28 @@ S3: dict[str, Any] = {
     "kmsUnavailable": True,
 }
 KEYS = {"accessKeyId": "AKIA", "secretAccessKey": "hunter2"}
+GCS: dict[str, Any] = {
+    "storageType": "GCS",
+    "allowedLocations": ["gs://bucket/more"],
+    "storageName": "archive",
+    "gcsServiceAccount": "lake@project.iam.gserviceaccount.com",
+    "endpoint": "https://gcs.example.com",
+    "tokenEndpoint": "https://tokens.example.com",
+}
+GCS_KEYS = {"serviceAccountKey": key_file()}
+LAKE = "abfss://lake@acct.dfs.core.windows.net"
+AZURE: dict[str, Any] = {
+    "storageType": "AZURE",
+    "allowedLocations": [f"{LAKE}/more"],
+    "storageName": "archive",
+    "tenantId": "11111111-2222-3333-4444-555555555555",
+    "multiTenantAppName": "Cynosure",
+    "consentUrl": "https://login.microsoftonline.com/consent",
+    "hierarchical": True,
+    "endpoint": "https://azure.example.com",
+    "authorityHost": "https://login.example.com",
+}
+AZURE_KEYS = {"clientId": "client-1", "clientSecret": "hunter2"}
 
 
 def read(info: dict[str, Any]) -> Any:
@@ -60,7 +92,7 @@ def test_keys_are_read_and_never_shown() -> None:
 
     chosen = choose_storage("s3://bucket/base", info)
 
-    assert chosen.keys is not None
+    assert isinstance(chosen.keys, S3Keys)
     assert chosen.keys.secret_access_key.reveal() == "hunter2"
     answered = msgspec.json.encode(describe_storage(chosen.config)).decode()
     assert "hunter2" not in repr(info) + repr(chosen) + answered
@@ -89,14 +121,6 @@ def test_links_in_local_locations_are_resolved(tmp_path: Path) -> None:
 
     assert chosen.base == f"file://{tmp_path}/real/x"
     assert chosen.config == FileStorage((f"file://{tmp_path}/real/x",))
-
-
-@pytest.mark.parametrize("info", [{"storageType": "GCS"}, {"storageType": "AZURE", "tenantId": "t"}])
-def test_what_this_version_does_not_serve_is_refused_by_name(info: dict[str, Any]) -> None:
-    with pytest.raises(BadInput, match="S3 or FILE") as refused:
-        choose_storage("s3://bucket/base", read(info))
-
-    assert refused.value.field == "storageConfigInfo.storageType"
 
 
 @pytest.mark.parametrize("given", [{"accessKeyId": "AKIA"}, {"secretAccessKey": "hunter2"}])
@@ -164,3 +188,134 @@ def test_the_kind_of_a_storage_cannot_be_changed() -> None:
         with pytest.raises(BadInput) as refused:
             change_storage(entity, "", read(info))
         assert refused.value.field == "storageConfigInfo.storageType"
+
+
+# --- Google and Azure ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("base", "info", "keys"),
+    [("gs://bucket/base", GCS, GCS_KEYS), (f"{LAKE}/base", AZURE, AZURE_KEYS)],
+)
+def test_every_field_of_a_cloud_comes_back_as_it_was_sent_and_no_key_does(
+    base: str, info: dict[str, Any], keys: dict[str, str]
+) -> None:
+    sent = read({**info, **keys})
+
+    chosen = choose_storage(base, sent)
+
+    assert shown(chosen.config) == {**info, "allowedLocations": [*info["allowedLocations"], base]}
+    assert chosen.keys is not None
+    everything = repr(sent) + repr(chosen) + str(shown(chosen.config))
+    assert not any(secret in everything for secret in ("hunter2", "PRIVATE KEY"))
+    assert "client-1" not in repr(sent) + str(shown(chosen.config))
+
+
+def test_the_keys_of_a_cloud_are_read() -> None:
+    google = choose_storage("gs://bucket", read({**GCS, **GCS_KEYS})).keys
+    azure = choose_storage(LAKE, read({**AZURE, **AZURE_KEYS})).keys
+
+    assert isinstance(google, GcsKeys)
+    assert google.client_email == EMAIL
+    assert isinstance(azure, AzureKeys)
+    assert (azure.client_id, azure.client_secret.reveal()) == ("client-1", "hunter2")
+
+
+@pytest.mark.parametrize(
+    ("info", "field"),
+    [
+        ({**AZURE, "clientId": "client-1"}, "clientId"),
+        ({**AZURE, "clientSecret": "hunter2"}, "clientId"),
+        ({**GCS, "serviceAccountKey": "hunter2"}, "serviceAccountKey"),
+    ],
+)
+def test_keys_that_are_not_whole_are_refused(info: dict[str, Any], field: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        choose_storage(info["allowedLocations"][0], read(info))
+
+    assert refused.value.field == f"storageConfigInfo.{field}"
+    assert "hunter2" not in str(refused.value)
+
+
+STORED_CLOUDS = {
+    "GCS": (
+        msgspec.structs.replace(choose_storage("gs://bucket", read(GCS)).config, sealed_keys=b"sealed"),
+        GCS,
+        GCS_KEYS,
+    ),
+    "AZURE": (
+        msgspec.structs.replace(choose_storage(LAKE, read(AZURE)).config, sealed_keys=b"sealed"),
+        AZURE,
+        AZURE_KEYS,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value", "blamed"),
+    [
+        ("GCS", "endpoint", "https://elsewhere.example.com", "serviceAccountKey"),
+        ("GCS", "endpoint", None, "serviceAccountKey"),
+        ("GCS", "tokenEndpoint", "https://elsewhere.example.com", "serviceAccountKey"),
+        ("AZURE", "endpoint", "https://elsewhere.example.com", "clientId"),
+        ("AZURE", "endpoint", None, "clientId"),
+        ("AZURE", "authorityHost", "https://elsewhere.example.com", "clientId"),
+        ("AZURE", "authorityHost", None, "clientId"),
+    ],
+)
+def test_stored_keys_of_a_cloud_are_not_sent_to_another_address(
+    kind: str, field: str, value: str | None, blamed: str
+) -> None:
+    stored, info, keys = STORED_CLOUDS[kind]
+    entity = catalog_on(stored, info["allowedLocations"][0])
+
+    with pytest.raises(BadInput) as refused:
+        change_storage(entity, "", read({**info, field: value}))
+
+    assert refused.value.field == f"storageConfigInfo.{blamed}"
+    assert change_storage(entity, "", read({**info, field: value, **keys})).keys is not None
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        ("GCS", "gcsServiceAccount", "other@project.iam.gserviceaccount.com"),
+        ("GCS", "gcsServiceAccount", None),
+        ("AZURE", "tenantId", "99999999-2222-3333-4444-555555555555"),
+        ("AZURE", "allowedLocations", ["abfss://lake@evil.dfs.core.windows.net/more"]),
+        ("AZURE", "allowedLocations", ["abfss://lake@acct.dfs.core.chinacloudapi.cn/more"]),
+    ],
+)
+def test_whom_a_cloud_trusts_is_set_once(kind: str, field: str, value: object) -> None:
+    stored, info, keys = STORED_CLOUDS[kind]
+    base = value[0] if isinstance(value, list) else info["allowedLocations"][0]
+
+    with pytest.raises(BadInput) as refused:
+        change_storage(catalog_on(stored, base), "", read({**info, **keys, field: value}))
+
+    assert refused.value.field == f"storageConfigInfo.{field}"
+
+
+def test_a_change_without_keys_keeps_those_of_a_cloud_and_another_spelling_of_its_account_is_no_change() -> (
+    None
+):
+    for kind, changed in (
+        ("GCS", {"storageName": "other"}),
+        ("AZURE", {"allowedLocations": ["wasb://pond@acct.blob.core.windows.net"], "hierarchical": False}),
+    ):
+        stored, info, _ = STORED_CLOUDS[kind]
+        chosen = change_storage(
+            catalog_on(stored, info["allowedLocations"][0]), "", read({**info, **changed})
+        )
+        assert not isinstance(chosen.config, FileStorage)
+        assert (chosen.config.sealed_keys, chosen.keys) == (b"sealed", None)
+
+
+def test_one_cloud_does_not_become_another() -> None:
+    with pytest.raises(BadInput) as refused:
+        change_storage(catalog_on(STORED), "gs://bucket", read({**GCS, **GCS_KEYS}))
+
+    assert refused.value.field == "storageConfigInfo.storageType"
+    assert choose_storage("gs://bucket", read({"storageType": "GCS"})).config == GcsStorage(
+        allowed_locations=("gs://bucket",)
+    )

@@ -18,13 +18,20 @@ from cynosure.common.errors import BadInput
 BASE: Final = "/api/catalog"
 """What clients are given as `uri` ends here; the protocol's own paths begin with `/v1`."""
 
+_GENERIC_TABLES: Final = "/generic-tables"
+
 
 def config_route(directory: Directory, served: Iterable[Route]) -> Route:
     """`GET /v1/config`, advertising the routes that are served beside it."""
-    scope = f"{BASE}/v1/{{prefix}}/"
-    endpoints = [
-        f"{route.method} {route.path.removeprefix(BASE)}" for route in served if route.path.startswith(scope)
-    ]
+    scopes = (f"{BASE}/v1/{{prefix}}/", f"{BASE}/polaris/v1/{{prefix}}/")
+    endpoints: list[str] = []
+    for route in served:
+        if route.path.startswith(scopes):
+            path = route.path.removeprefix(BASE)
+            endpoints.append(f"{route.method} {path}")
+            if _GENERIC_TABLES in path:
+                # Polaris' client for Spark compares these texts, and its own have no slash in front.
+                endpoints.append(f"{route.method} {path.removeprefix('/')}")
 
     async def get_config(request: Request) -> Response:
         caller = caller_of(request)

@@ -3,6 +3,8 @@
 Must not break: the caller is who the gate let in, and nobody else.
 """
 
+from functools import lru_cache
+
 from cynosure.api import asgi
 from cynosure.api.messages import Request
 from cynosure.auth.caller import Caller
@@ -29,7 +31,13 @@ def namespace_of(request: Request) -> Namespace:
 
 def table_of(request: Request) -> Identifier:
     """The table that the path names."""
-    return Identifier(namespace_of(request), check_name(request.params["table"], field="table"))
+    return _table(request.params["namespace"], request.params["table"])
+
+
+@lru_cache(maxsize=1_024)
+def _table(namespace: str, name: str) -> Identifier:
+    # Remembered: clients load the same tables again and again, and this is what each time begins with.
+    return Identifier(parse_namespace(namespace), check_name(name, field="table"))
 
 
 def view_of(request: Request) -> Identifier:

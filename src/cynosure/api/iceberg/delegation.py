@@ -4,16 +4,25 @@ Must not break: asking for it never gives less than not asking: what a value mea
 not guessed.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from cynosure.api.messages import Request
+from cynosure.catalog.delegation.modes import NOT_ASKED, Delegation
 
-_HEADER: Final = b"x-iceberg-access-delegation"
-_KNOWN: Final = frozenset({"vended-credentials", "remote-signing", "true"})
+_NAME: Final = "X-Iceberg-Access-Delegation"
+_HEADER: Final = _NAME.lower().encode("ascii")
+_VENDED: Final = frozenset({"vended-credentials", "true"})
 """`true` is how Apache Polaris spells vended-credentials."""
+DESCRIBED: Final[dict[str, Any]] = {
+    _NAME: {"type": "array", "items": {"type": "string", "enum": ["vended-credentials", "remote-signing"]}}
+}
+"""The header as routes describe it: a list with commas."""
 
 
-def is_delegated(request: Request) -> bool:
-    """Whether any way of access that exists is asked for."""
-    wanted = request.find_header(_HEADER)
-    return wanted is not None and any(each.strip().lower() in _KNOWN for each in wanted.split(","))
+def delegation_of(request: Request) -> Delegation:
+    """The ways of access that are asked for and exist."""
+    text = request.find_header(_HEADER)
+    if text is None:
+        return NOT_ASKED
+    wanted = {each.strip().lower() for each in text.split(",")}
+    return Delegation(vended=not wanted.isdisjoint(_VENDED), signing="remote-signing" in wanted)

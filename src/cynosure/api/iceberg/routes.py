@@ -1,22 +1,31 @@
 """All routes of the Iceberg REST protocol, and our own beside them."""
 
+from collections.abc import Sequence
+
 from cynosure.api.iceberg.commits import commit_routes
 from cynosure.api.iceberg.config import config_route
+from cynosure.api.iceberg.credentials import credential_routes
 from cynosure.api.iceberg.namespaces import namespace_routes
 from cynosure.api.iceberg.reports import report_routes
+from cynosure.api.iceberg.signing import signing_routes
 from cynosure.api.iceberg.tables import table_routes
 from cynosure.api.iceberg.views import view_routes
 from cynosure.api.router import Route
 from cynosure.catalog.directory import Directory
 
 
-def iceberg_routes(directory: Directory) -> list[Route]:
-    """The routes that serve the catalogs of a directory."""
+def iceberg_routes(directory: Directory, beside: Sequence[Route] = ()) -> list[Route]:
+    """The routes that serve the catalogs of a directory.
+
+    `beside` are routes served elsewhere that its clients are told of as well.
+    """
     served = [
         *namespace_routes(directory),
         *table_routes(directory),
+        *credential_routes(directory),
+        *signing_routes(directory),
         *commit_routes(directory),
         *view_routes(directory),
         *report_routes(directory),
     ]
-    return [config_route(directory, served), *served]
+    return [config_route(directory, [*served, *beside]), *served]

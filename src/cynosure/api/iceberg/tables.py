@@ -6,12 +6,14 @@ Must not break: a table is answered with bytes that were encoded before; no hand
 from functools import partial
 
 from cynosure.api.iceberg import wire
+from cynosure.api.iceberg.access import AccessAnswers
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of, namespace_of, table_of
-from cynosure.api.iceberg.delegation import is_delegated
+from cynosure.api.iceberg.delegation import DESCRIBED, delegation_of
 from cynosure.api.iceberg.etags import is_unchanged
-from cynosure.api.messages import Request, Response
+from cynosure.api.messages import NO_STORE, Request, Response
 from cynosure.api.router import Route
+from cynosure.catalog.delegation.giving import Access, give_access, give_access_to_new, plain_access
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.managed.answer import TableAnswer
 from cynosure.catalog.names import Identifier, check_name
@@ -29,6 +31,7 @@ class TableHandlers:
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
+        self._access = AccessAnswers()
 
     async def list(self, request: Request) -> Response:
         """The names of a namespace's tables."""
@@ -52,7 +55,14 @@ class TableHandlers:
             is_staged=bool(body.stage_create),
         )
         catalog = await catalog_of(self._directory, caller, request)
-        return _loaded(await create_table(catalog, caller, wanted, is_delegated=is_delegated(request)))
+        table, delegation = Identifier(wanted.namespace, wanted.name), delegation_of(request)
+        created = await create_table(catalog, caller, wanted, delegation=delegation)
+        # A staged table is not there yet: a client that cannot be given access is told so.
+        give = give_access if wanted.is_staged else give_access_to_new
+        access = await give(
+            catalog, caller, table, created.state, delegation, is_writable=created.is_writable
+        )
+        return self._loaded(request, created.answer, table, access)
 
     async def load(self, request: Request) -> Response:
         """A table, or 304 when the client has this version."""
@@ -60,13 +70,14 @@ class TableHandlers:
         table = table_of(request)
         catalog = await catalog_of(self._directory, caller, request)
         snapshots = request.query.snapshots
-        if is_delegated(request):
-            answer = (await load_table_for_data(catalog, caller, table, snapshots=snapshots)).answer
+        if delegation := delegation_of(request):
+            answer, _, access = await load_table_for_data(
+                catalog, caller, table, snapshots=snapshots, delegation=delegation
+            )
         else:
             answer = await load_table(catalog, caller, table, snapshots=snapshots)
-        if is_unchanged(request, answer.etag):
-            return Response(304, headers=_tagged(answer))
-        return _loaded(answer)
+            access = plain_access(catalog)
+        return self._loaded(request, answer, table, access, is_conditional=True)
 
     async def exists(self, request: Request) -> Response:
         """Whether a table is there."""
@@ -97,15 +108,19 @@ class TableHandlers:
         body: wire.RegisterTableRequest = request.body
         table = Identifier(namespace_of(request), check_name(body.name, field="name"))
         catalog = await catalog_of(self._directory, caller, request)
-        answer = await register_table(
+        delegation = delegation_of(request)
+        registered = await register_table(
             catalog,
             caller,
             table,
             body.metadata_location,
             is_overwrite=bool(body.overwrite),
-            is_delegated=is_delegated(request),
+            delegation=delegation,
         )
-        return _loaded(answer)
+        access = await give_access_to_new(
+            catalog, caller, table, registered.state, delegation, is_writable=registered.is_writable
+        )
+        return self._loaded(request, registered.answer, table, access)
 
     async def unregister(self, request: Request) -> Response:
         """Give a table up without touching its files."""
@@ -114,13 +129,23 @@ class TableHandlers:
         answer = await unregister_table(await catalog_of(self._directory, caller, request), caller, table)
         return Response(200, answer.commit_body())
 
-
-def _loaded(answer: TableAnswer) -> Response:
-    return Response(200, answer.load_body(), headers=_tagged(answer))
-
-
-def _tagged(answer: TableAnswer) -> list[tuple[bytes, bytes]]:
-    return [] if answer.etag is None else [(b"etag", answer.etag)]
+    def _loaded(
+        self,
+        request: Request,
+        answer: TableAnswer,
+        table: Identifier,
+        access: Access,
+        *,
+        is_conditional: bool = False,
+    ) -> Response:
+        told = self._access.tell(access, request.params["prefix"], table)
+        headers = [] if access.vended is None else [NO_STORE]
+        if answer.etag is None:
+            return Response(200, answer.load_body(told.json), headers=headers)
+        etag = b'%b%b"' % (answer.etag[:-1], told.tag) if told.tag else answer.etag
+        if is_conditional and is_unchanged(request, etag):
+            return Response(304, headers=[(b"etag", etag)])
+        return Response(200, answer.load_body(told.json), headers=[(b"etag", etag), *headers])
 
 
 def table_routes(directory: Directory) -> list[Route]:
@@ -147,6 +172,7 @@ def table_routes(directory: Directory) -> list[Route]:
             operation_id="createTable",
             summary="Create a table, or stage its creation",
             request=wire.CreateTableRequest,
+            headers=DESCRIBED,
             responses={200: wire.LoadTableResult},
         ),
         route(
@@ -156,6 +182,7 @@ def table_routes(directory: Directory) -> list[Route]:
             operation_id="loadTable",
             summary="Load a table",
             query=wire.LoadTableQuery,
+            headers={**DESCRIBED, "If-None-Match": {"type": "string"}},
             responses={200: wire.LoadTableResult, 304: None},
         ),
         route(
@@ -191,6 +218,7 @@ def table_routes(directory: Directory) -> list[Route]:
             operation_id="registerTable",
             summary="Register a table by its metadata file",
             request=wire.RegisterTableRequest,
+            headers=DESCRIBED,
             responses={200: wire.LoadTableResult},
         ),
         route(

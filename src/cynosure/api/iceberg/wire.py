@@ -8,7 +8,7 @@ Must not break: fields that the protocol leaves out may also be sent as null; so
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 from cynosure.catalog.listing import Paging
 from cynosure.catalog.names import Identifier, Namespace, check_name, check_namespace
@@ -157,6 +157,20 @@ class CreateTableRequest(Struct, frozen=True, rename="kebab"):
     properties: dict[str, str] | None = None
 
 
+class StorageCredential(Struct, frozen=True):
+    """What reaches the files below a prefix."""
+
+    prefix: str
+    config: dict[str, str]
+
+
+class RemoteSigningConfig(Struct, frozen=True):
+    """What a client sends along with what it wants signed."""
+
+    properties: dict[str, str] = {}
+    headers: dict[str, list[str]] = {}
+
+
 class LoadTableResult(Struct, frozen=True, rename="kebab"):
     """Answer of loadTable, createTable and registerTable."""
 
@@ -164,6 +178,25 @@ class LoadTableResult(Struct, frozen=True, rename="kebab"):
     metadata_location: str | None = None
     """Missing for a staged table."""
     config: dict[str, str] = {}
+    storage_credentials: list[StorageCredential] = []
+    remote_signing_config: RemoteSigningConfig | None = None
+    read_restrictions: Document | None = None
+    """What a reader must apply before it shows anything; for the calling principal only."""
+
+
+class CredentialsQuery(Struct, frozen=True, rename="camel"):
+    """Query of loadCredentials."""
+
+    plan_id: str | None = None
+    """Of a scan that was planned on the server; credentials are those of the table."""
+    referenced_by: str | None = field(default=None, name="referenced-by")
+    """Views that led to the table. The caller's own rights decide."""
+
+
+class LoadCredentialsResponse(Struct, frozen=True, rename="kebab"):
+    """Answer of loadCredentials."""
+
+    storage_credentials: list[StorageCredential]
 
 
 class CommitTableResponse(Struct, frozen=True, rename="kebab"):

@@ -26,7 +26,7 @@ from cynosure.common.errors import BadInput
 def describe_catalog(entity: CatalogEntity) -> wire_catalogs.Catalog:
     """A catalog as it is answered, without its keys."""
     return wire_catalogs.Catalog(
-        type="INTERNAL",
+        type=entity.kind,
         name=entity.name,
         properties={wire_catalogs.BASE_LOCATION: entity.base_location, **entity.properties},
         storage_config_info=describe_storage(entity.storage),
@@ -39,15 +39,11 @@ def describe_catalog(entity: CatalogEntity) -> wire_catalogs.Catalog:
 def read_new_catalog(body: wire_catalogs.CreateCatalogRequest) -> NewCatalog:
     """A catalog to be created, as a client wrote it."""
     given = body.catalog
-    if given.type != "INTERNAL":
-        raise BadInput(
-            "This version does not serve external catalogs",
-            field="catalog.type",
-            fix="Create an INTERNAL one.",
-        )
     if given.connection_config_info is not None:
         raise BadInput(
-            "An internal catalog has no connection", field="catalog.connectionConfigInfo", fix="Leave it out."
+            "This version does not connect to other catalogs",
+            field="catalog.connectionConfigInfo",
+            fix="Leave it out; the owner of an EXTERNAL catalog's tables tells about them by notifications.",
         )
     base, properties = _split(given.properties)
     if not base:
@@ -59,9 +55,10 @@ def read_new_catalog(body: wire_catalogs.CreateCatalogRequest) -> NewCatalog:
     storage = choose_storage(base, given.storage_config_info)
     return NewCatalog(
         name=given.name,
+        kind=given.type,
         base_location=storage.base,
         storage=storage.config,
-        s3_keys=storage.keys,
+        storage_keys=storage.keys,
         properties=properties,
         admins=None if body.admin_principal_roles is None else tuple(body.admin_principal_roles),
     )
@@ -78,7 +75,7 @@ def read_update(body: wire_catalogs.UpdateCatalogRequest, entity: CatalogEntity)
         remove_properties=tuple(name for name in old.keys() - new.keys() if not _is_kept(name)),
         base_location=storage.base,
         storage=storage.config,
-        s3_keys=storage.keys,
+        storage_keys=storage.keys,
         version=body.current_entity_version,
     )
 

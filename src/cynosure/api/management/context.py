@@ -10,8 +10,6 @@ from cynosure.catalog.opened import OpenCatalog
 from cynosure.common.errors import BadInput
 
 BASE: Final = "/api/management/v1"
-NO_STORE: Final = (b"cache-control", b"no-store")
-"""Goes with every answer that holds a secret."""
 
 T = TypeVar("T")
 

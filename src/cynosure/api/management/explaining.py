@@ -95,6 +95,16 @@ class AccessRemedy(Camel, frozen=True):
     on: str
 
 
+class AccessRestriction(Camel, frozen=True):
+    """A policy that hides something of a table from the principal."""
+
+    policy: str
+    type: str
+    on_kind: str
+    on: str
+    effect: str
+
+
 class AccessExplanation(Camel, frozen=True, omit_defaults=False):
     """The decision, and what it rests on or what is missing."""
 
@@ -107,6 +117,7 @@ class AccessExplanation(Camel, frozen=True, omit_defaults=False):
     missing: tuple[AccessMissing, ...]
     remedies: tuple[AccessRemedy, ...]
     reason: str
+    restrictions: tuple[AccessRestriction, ...]
 
 
 def describe_explanation(found: Explanation) -> AccessExplanation:
@@ -121,6 +132,7 @@ def describe_explanation(found: Explanation) -> AccessExplanation:
         missing=_as(AccessMissing, found.missing),
         remedies=_as(AccessRemedy, found.remedies),
         reason=found.reason,
+        restrictions=_as(AccessRestriction, found.restrictions),
     )
 
 

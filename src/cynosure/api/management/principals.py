@@ -4,8 +4,8 @@ from functools import partial
 
 from cynosure.api.iceberg.context import caller_of
 from cynosure.api.management import wire
-from cynosure.api.management.context import BASE, NO_STORE, name_of, required, to_ms
-from cynosure.api.messages import Request, Response
+from cynosure.api.management.context import BASE, name_of, required, to_ms
+from cynosure.api.messages import NO_STORE, Request, Response
 from cynosure.api.router import Route
 from cynosure.auth.credentials import PrincipalWithCredentials
 from cynosure.auth.entities import PrincipalEntity

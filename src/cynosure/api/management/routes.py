@@ -2,6 +2,7 @@
 
 from cynosure.api.management.catalog_roles import catalog_role_routes
 from cynosure.api.management.catalogs import catalog_routes
+from cynosure.api.management.checking import check_routes
 from cynosure.api.management.explaining import explain_routes
 from cynosure.api.management.grants import grant_routes
 from cynosure.api.management.own import own_routes
@@ -20,6 +21,7 @@ def management_routes(directory: Directory, identities: Identities) -> list[Rout
         *principal_role_routes(identities),
         *catalog_role_routes(directory),
         *grant_routes(directory),
+        *check_routes(directory),
         *explain_routes(directory, identities),
         *own_routes(identities),
     ]

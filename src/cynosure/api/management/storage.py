@@ -1,8 +1,8 @@
-"""Storage configurations, from what a client wrote to what is stored and back.
+"""Storage configurations, from what a client wrote to what is stored.
 
-Must not break: a stored key is used only where it was given for. Whoever changes the address that the server
-speaks to gives the key again; else the right to change a catalog would be the right to have its keys used
-against another host. And who a storage trusts (role, external id) is set once.
+Must not break: stored keys are used only where they were given for. Whoever changes the address that the
+server speaks to gives the keys again; else the right to change a catalog would be the right to have its keys
+used against another host. And who a storage trusts (role, service account, tenant, account) is set once.
 """
 
 from typing import NamedTuple
@@ -10,14 +10,21 @@ from typing import NamedTuple
 from msgspec import structs
 
 from cynosure.api.management import wire_catalogs as wire
+from cynosure.api.management.storage_fields import describe_storage, read_config, read_keys
 from cynosure.catalog.entities import CatalogEntity
 from cynosure.common.errors import BadInput
-from cynosure.common.secrets import Secret
-from cynosure.storage.config import FileStorage, S3Keys, S3Kms, S3Storage, S3Sts, StorageConfig
+from cynosure.storage.config import (
+    AzureStorage,
+    FileStorage,
+    GcsStorage,
+    S3Storage,
+    StorageConfig,
+    StorageKeys,
+    allowed_locations,
+)
 from cynosure.storage.resolve import resolve_location
 
-_DEFAULT_REGION = "us-east-1"
-_ADDRESSES = ("endpoint", "endpointInternal", "stsEndpoint")
+__all__ = ["Chosen", "change_storage", "choose_storage", "describe_storage"]
 
 
 class Chosen(NamedTuple):
@@ -25,13 +32,13 @@ class Chosen(NamedTuple):
 
     base: str
     config: StorageConfig
-    keys: S3Keys | None
+    keys: StorageKeys | None
 
 
 def choose_storage(base: str, info: wire.StorageConfigInfo) -> Chosen:
     """The storage of a new catalog. The base location is allowed by being named."""
     place = resolve_location(base, field=wire.BASE_LOCATION).text
-    return Chosen(place, _config_of(info, place), _keys_of(info))
+    return Chosen(place, read_config(info, _allowed(info, place)), read_keys(info))
 
 
 def change_storage(entity: CatalogEntity, base: str, info: wire.StorageConfigInfo | None) -> Chosen:
@@ -41,119 +48,90 @@ def change_storage(entity: CatalogEntity, base: str, info: wire.StorageConfigInf
     if info is None:
         allowed = _with(old.allowed_locations, place)
         return Chosen(place, structs.replace(old, allowed_locations=allowed), None)
-    config = _config_of(info, place)
-    if isinstance(old, FileStorage) or isinstance(config, FileStorage):
-        if type(old) is not type(config):
-            raise BadInput(
-                "The kind of a storage cannot be changed",
-                field="storageConfigInfo.storageType",
-                fix="Create another catalog.",
-            )
+    # Left out, they stay: only who says so takes a location from a catalog.
+    allowed = _with(old.allowed_locations, place) if info.allowed_locations is None else _allowed(info, place)
+    config, keys = read_config(info, allowed), read_keys(info)
+    if type(old) is not type(config):
+        raise BadInput(
+            "The kind of a storage cannot be changed",
+            field="storageConfigInfo.storageType",
+            fix="Create another catalog.",
+        )
+    if isinstance(old, FileStorage):
         return Chosen(place, config, None)
-    keys = _keys_of(info)
     _refuse_redirection(old, config, is_key_given=keys is not None)
     return Chosen(place, structs.replace(config, sealed_keys=old.sealed_keys), keys)
 
 
-def describe_storage(config: StorageConfig) -> wire.StorageConfigInfo:
-    """A stored configuration as it is answered: without keys."""
-    locations = list(config.allowed_locations)
-    if isinstance(config, FileStorage):
-        return wire.FileStorageConfigInfo(locations, config.storage_name)
-    return wire.AwsStorageConfigInfo(
-        allowed_locations=locations,
-        storage_name=config.storage_name,
-        role_arn=config.sts.role_arn,
-        external_id=config.sts.external_id,
-        user_arn=config.sts.user_arn,
-        region=config.region,
-        endpoint=config.endpoint,
-        endpoint_internal=config.endpoint_internal,
-        sts_endpoint=config.sts.endpoint,
-        sts_unavailable=config.sts.is_unavailable,
-        path_style_access=config.path_style_access,
-        current_kms_key=config.kms.current_key,
-        allowed_kms_keys=list(config.kms.allowed_keys),
-        kms_unavailable=config.kms.is_unavailable,
-    )
-
-
-def _config_of(info: wire.StorageConfigInfo, base: str) -> StorageConfig:
-    if isinstance(info, (wire.GcpStorageConfigInfo, wire.AzureStorageConfigInfo)):
-        raise BadInput(
-            "This version does not serve this kind of storage",
-            field="storageConfigInfo.storageType",
-            fix="Use S3 or FILE.",
-        )
+def _allowed(info: wire.StorageConfigInfo, base: str) -> tuple[str, ...]:
     given = (
         resolve_location(each, field="storageConfigInfo.allowedLocations").text
         for each in info.allowed_locations or ()
     )
-    allowed = _with(tuple(dict.fromkeys(given)), base)
-    if isinstance(info, wire.FileStorageConfigInfo):
-        return FileStorage(allowed, info.storage_name or None)
-    return S3Storage(
-        allowed_locations=allowed,
-        storage_name=info.storage_name or None,
-        sts=S3Sts(
-            role_arn=info.role_arn or None,
-            external_id=info.external_id or None,
-            user_arn=info.user_arn or None,
-            endpoint=info.sts_endpoint or None,
-            is_unavailable=bool(info.sts_unavailable),
-        ),
-        kms=S3Kms(
-            current_key=info.current_kms_key or None,
-            allowed_keys=tuple(info.allowed_kms_keys or ()),
-            is_unavailable=bool(info.kms_unavailable),
-        ),
-        region=info.region or _DEFAULT_REGION,
-        endpoint=info.endpoint or None,
-        endpoint_internal=info.endpoint_internal or None,
-        path_style_access=bool(info.path_style_access),
-    )
+    return _with(tuple(dict.fromkeys(given)), base)
 
 
 def _with(locations: tuple[str, ...], base: str) -> tuple[str, ...]:
     return locations if base in locations else (*locations, base)
 
 
-def _keys_of(info: wire.StorageConfigInfo) -> S3Keys | None:
-    if not isinstance(info, wire.AwsStorageConfigInfo):
-        return None
-    if not info.access_key_id and not info.secret_access_key:
-        return None
-    if not info.access_key_id or not info.secret_access_key:
-        raise BadInput(
-            "An access key needs its id and its secret",
-            field="storageConfigInfo.accessKeyId",
-            fix="Give accessKeyId and secretAccessKey, or neither.",
-        )
-    return S3Keys(info.access_key_id, Secret(info.secret_access_key))
-
-
-def _refuse_redirection(old: S3Storage, new: S3Storage, *, is_key_given: bool) -> None:
-    for name, field in (("role_arn", "roleArn"), ("external_id", "externalId")):
-        before = getattr(old.sts, name)
-        if before is not None and getattr(new.sts, name) != before:
+def _refuse_redirection(
+    old: S3Storage | GcsStorage | AzureStorage, new: StorageConfig, *, is_key_given: bool
+) -> None:
+    is_now = _trusted(new)
+    for field, before in _trusted(old).items():
+        if before is not None and is_now[field] != before:
             raise BadInput(
                 "Whom a storage trusts cannot be changed",
                 field=f"storageConfigInfo.{field}",
                 fix="Send it as it is, or create another catalog.",
             )
-    moved = [
-        field
-        for field, was, is_now in zip(_ADDRESSES, _addresses(old), _addresses(new), strict=True)
-        if was != is_now
-    ]
+    addresses = _addresses(new)
+    moved = [field for field, before in _addresses(old).items() if addresses[field] != before]
     if moved and old.sealed_keys is not None and not is_key_given:
+        keys, names = _KEY_FIELDS[type(old)]
         raise BadInput(
-            "A stored access key is not used with another address",
-            field="storageConfigInfo.accessKeyId",
-            fix="Give accessKeyId and secretAccessKey together with the new address.",
+            "Stored keys are not used with another address",
+            field=f"storageConfigInfo.{keys}",
+            fix=f"Give {names} together with the new address.",
             changed=", ".join(moved),
         )
 
 
-def _addresses(config: S3Storage) -> tuple[str | None, ...]:
-    return config.endpoint, config.endpoint_internal, config.sts.endpoint
+_KEY_FIELDS: dict[type[StorageConfig], tuple[str, str]] = {
+    S3Storage: ("accessKeyId", "accessKeyId and secretAccessKey"),
+    GcsStorage: ("serviceAccountKey", "serviceAccountKey"),
+    AzureStorage: ("clientId", "clientId and clientSecret"),
+}
+
+
+def _trusted(config: StorageConfig) -> dict[str, str | None]:
+    """Whose files these are and as whom they are reached, by the field that says it."""
+    match config:
+        case S3Storage():
+            return {"roleArn": config.sts.role_arn, "externalId": config.sts.external_id}
+        case GcsStorage():
+            return {"gcsServiceAccount": config.gcs_service_account}
+        case AzureStorage():
+            # An account is a host, and stands in the locations.
+            hosts = {place.authority.partition("@")[2] for place in allowed_locations(config)}
+            return {"tenantId": config.tenant_id, "allowedLocations": " ".join(sorted(hosts))}
+        case FileStorage():
+            return {}
+
+
+def _addresses(config: StorageConfig) -> dict[str, str | None]:
+    """What the server speaks to, by the field that says it."""
+    match config:
+        case S3Storage():
+            return {
+                "endpoint": config.endpoint,
+                "endpointInternal": config.endpoint_internal,
+                "stsEndpoint": config.sts.endpoint,
+            }
+        case GcsStorage():
+            return {"endpoint": config.endpoint, "tokenEndpoint": config.token_endpoint}
+        case AzureStorage():
+            return {"endpoint": config.endpoint, "authorityHost": config.authority_host}
+        case FileStorage():
+            return {}

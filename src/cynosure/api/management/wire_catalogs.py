@@ -1,7 +1,7 @@
 """Bodies of catalogs and their storages.
 
-Must not break: the key of an S3 storage is read here and never written; what is answered is made by
-`storage.py`, which does not have it.
+Must not break: the keys of a storage are read here and never written; what is answered is made by
+`storage_fields.py`, which does not have them.
 """
 
 from typing import Annotated, Any, Literal
@@ -17,6 +17,10 @@ Properties = Annotated[
     dict[str, str],
     Meta(extra_json_schema={"properties": {BASE_LOCATION: {"type": "string"}}, "required": [BASE_LOCATION]}),
 ]
+
+
+WriteOnly = Annotated[str, Meta(extra_json_schema={"writeOnly": True})]
+WriteOnlySecret = Annotated[str, Meta(extra_json_schema={"writeOnly": True, "format": "password"})]
 
 
 class FileStorageConfigInfo(Camel, frozen=True, tag_field="storageType", tag="FILE"):
@@ -43,26 +47,31 @@ class AwsStorageConfigInfo(Camel, frozen=True, kw_only=True, tag_field="storageT
     current_kms_key: str | None = None
     allowed_kms_keys: list[str] | None = None
     kms_unavailable: bool | None = None
-    access_key_id: Annotated[str, Meta(extra_json_schema={"writeOnly": True})] | None = None
+    access_key_id: WriteOnly | None = None
     """The key that this server uses. Kept encrypted and never answered."""
-    secret_access_key: (
-        Annotated[str, Meta(extra_json_schema={"writeOnly": True, "format": "password"})] | None
-    ) = None
+    secret_access_key: WriteOnlySecret | None = None
 
     def __repr__(self) -> str:
         return "AwsStorageConfigInfo(***)"
 
 
-class GcpStorageConfigInfo(Camel, frozen=True, tag_field="storageType", tag="GCS"):
-    """Buckets of Google. This version refuses them."""
+class GcpStorageConfigInfo(Camel, frozen=True, kw_only=True, tag_field="storageType", tag="GCS"):
+    """Buckets of Google Cloud Storage."""
 
     allowed_locations: list[str] | None = None
     storage_name: str | None = None
     gcs_service_account: str | None = None
+    endpoint: str | None = None
+    token_endpoint: str | None = None
+    service_account_key: WriteOnlySecret | None = None
+    """The whole file that Google made for a key of the service account. Kept encrypted, never answered."""
+
+    def __repr__(self) -> str:
+        return "GcpStorageConfigInfo(***)"
 
 
-class AzureStorageConfigInfo(Camel, frozen=True, tag_field="storageType", tag="AZURE"):
-    """Containers of Azure. This version refuses them."""
+class AzureStorageConfigInfo(Camel, frozen=True, kw_only=True, tag_field="storageType", tag="AZURE"):
+    """Containers of one account of Azure."""
 
     tenant_id: str
     allowed_locations: list[str] | None = None
@@ -70,6 +79,14 @@ class AzureStorageConfigInfo(Camel, frozen=True, tag_field="storageType", tag="A
     multi_tenant_app_name: str | None = None
     consent_url: str | None = None
     hierarchical: bool | None = None
+    endpoint: str | None = None
+    authority_host: str | None = None
+    client_id: WriteOnly | None = None
+    """The application that this server is. Kept encrypted and never answered."""
+    client_secret: WriteOnlySecret | None = None
+
+    def __repr__(self) -> str:
+        return "AzureStorageConfigInfo(***)"
 
 
 StorageConfigInfo = (
@@ -81,12 +98,12 @@ class Catalog(Camel, frozen=True, kw_only=True):
     """A catalog."""
 
     type: Literal["INTERNAL", "EXTERNAL"]
-    """This version serves INTERNAL ones."""
+    """`EXTERNAL`: another catalog owns its tables."""
     name: Name
     properties: Properties
     storage_config_info: StorageConfigInfo
     connection_config_info: dict[str, Any] | None = None
-    """Of EXTERNAL catalogs."""
+    """Of EXTERNAL catalogs that are connected to; this version refuses it."""
     create_timestamp: int | None = None
     last_update_timestamp: int | None = None
     entity_version: int | None = None
@@ -114,4 +131,4 @@ class UpdateCatalogRequest(Camel, frozen=True):
     properties: dict[str, str] | None = None
     """All of them; those that are not named here go. The base location stays when it is not named."""
     storage_config_info: StorageConfigInfo | None = None
-    """The whole configuration; only the key stays when it is not named."""
+    """The whole configuration; only its keys stay when they are not named."""
