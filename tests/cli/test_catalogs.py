@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import Cynosure
+from tests.storage.access.gcs.google import key_file
 
+LAKE = "abfss://lake@acct.dfs.core.windows.net/p"
 S3 = ("--s3-endpoint", "http://127.0.0.1:9000", "--s3-path-style", "--s3-access-key-id", "AK")
 
 
@@ -68,13 +70,79 @@ def test_a_secret_comes_from_a_file_a_variable_or_standard_input(
     assert b"hunter2" not in Path("data/store.db").read_bytes()
 
 
+def test_a_catalog_in_google_cloud_storage(cynosure: Cynosure) -> None:
+    Path("key.json").write_text(key_file())
+    account = "reader@project.iam.gserviceaccount.com"
+    flags = ("--gcs-key-file", "key.json", "--gcs-service-account", account)
+
+    made = cynosure("catalogs", "create", "lake", "--location", "gs://bucket/lake", *flags)
+    changed = cynosure("catalogs", "update", "lake", "--storage-name", "archive")
+    shown = cynosure("catalogs", "get", "lake", "--json")
+
+    assert made.code == changed.code == 0, made.err + changed.err
+    assert json.loads(shown.out)["storageConfigInfo"] == {
+        "storageType": "GCS",
+        "allowedLocations": ["gs://bucket/lake"],
+        "gcsServiceAccount": account,
+        "storageName": "archive",
+    }
+    assert "PRIVATE KEY" not in made.out + made.err + shown.out + changed.out
+    assert b"PRIVATE KEY" not in Path("data/store.db").read_bytes()
+
+
+def test_a_key_of_many_lines_comes_from_standard_input(
+    cynosure: Cynosure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = json.dumps(json.loads(key_file()), indent=2)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+
+    made = cynosure("catalogs", "create", "lake", "--location", "gs://bucket/lake", "--gcs-key-file", "-")
+
+    assert made.code == 0, made.err
+
+
+def test_a_catalog_in_azure(cynosure: Cynosure, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_SECRET", "hunter2")
+    key = ("--azure-client-id", "client-1", "--azure-client-secret-env", "MY_SECRET")
+    flags = ("--azure-tenant-id", "tenant-1", "--azure-hierarchical", *key)
+
+    made = cynosure("catalogs", "create", "lake", "--location", LAKE, *flags)
+    moved = ("--azure-authority-host", "https://login.example.com")
+    refused = cynosure("catalogs", "update", "lake", *moved)
+    changed = cynosure("catalogs", "update", "lake", *moved, *key)
+    shown = cynosure("catalogs", "get", "lake", "--json")
+
+    assert made.code == changed.code == 0, made.err + changed.err
+    assert refused.code == 1
+    assert "clientId" in refused.err
+    assert json.loads(shown.out)["storageConfigInfo"] == {
+        "storageType": "AZURE",
+        "allowedLocations": [LAKE],
+        "tenantId": "tenant-1",
+        "hierarchical": True,
+        "authorityHost": "https://login.example.com",
+    }
+    said = made.out + made.err + changed.out + shown.out + refused.err
+    assert not any(word in said for word in ("hunter2", "client-1"))
+    assert b"hunter2" not in Path("data/store.db").read_bytes()
+
+
 @pytest.mark.parametrize(
     ("flags", "words", "fix"),
     [
         (("--location", "s3://b/p", *S3), "needs its id and its secret", "Give --s3-access-key-id"),
         (("--location", "s3://b/p", *S3, "--s3-secret-access-key-env", "NOT_SET"), "is not set", "Set it"),
         (("--location", "s3://b/p", *S3, "--s3-secret-access-key-file", "none"), "cannot be read", "Check"),
-        (("--s3-region", "eu-west-1"), "need no S3 options", "s3://"),
+        (("--s3-region", "eu-west-1"), "take no S3 options", "s3://"),
+        (("--location", "s3://b/p", "--gcs-key-env", "X"), "takes no GCS options", "gs://"),
+        (("--location", "gs://b/p", "--azure-flat"), "takes no AZURE options", "abfss://"),
+        (("--location", LAKE), "needs its tenant", "--azure-tenant-id"),
+        (
+            ("--location", LAKE, "--azure-tenant-id", "t-1", "--azure-client-id", "x"),
+            "its secret",
+            "--azure-client-secret",
+        ),
+        (("--location", "gs://b/p", "--gcs-key-env", "HOME"), "not the key of a service account", "JSON"),
         (("--property", "novalue"), "key and a value", "KEY=VALUE"),
         (("--location", "ftp://x/y"), "no scheme", "Begin it with s3"),
     ],
@@ -90,6 +158,72 @@ def test_what_cannot_be_is_refused_in_one_block_and_leaves_nothing(
     assert refused.err.startswith("Error: ")
     assert fix in refused.err.rpartition("\nFix: ")[2]
     assert "lake" not in cynosure("catalogs", "list").out
+
+
+@pytest.mark.parametrize(
+    ("location", "flags", "named"),
+    [
+        ("s3://b/p", ("--s3-endpoint", "nowhere"), "--s3-endpoint"),
+        ("s3://b/p", ("--s3-role-arn", "me"), "--s3-role-arn"),
+        ("s3://b/p", ("--allowed-location", "s3://b/../q"), "--allowed-location"),
+        ("s3://b/../p", (), "--location"),
+        ("gs://b/p", ("--gcs-endpoint", "nowhere"), "--gcs-endpoint"),
+        ("gs://b/p", ("--gcs-key-env", "HOME"), "--gcs-key-file"),
+        (LAKE, ("--azure-tenant-id", "t 1"), "--azure-tenant-id"),
+    ],
+)
+def test_what_the_server_refuses_of_a_storage_is_told_by_its_flag(
+    cynosure: Cynosure, location: str, flags: tuple[str, ...], named: str
+) -> None:
+    refused = cynosure("catalogs", "create", "lake", "--location", location, *flags)
+
+    assert refused.code == 1
+    assert f"\n  field: {named}\n" in refused.err
+    assert "\nFix: " in refused.err
+
+
+def test_half_a_key_is_refused_by_its_flag_when_a_catalog_is_changed(cynosure: Cynosure) -> None:
+    cynosure("catalogs", "create", "lake", "--location", "s3://b/p")
+
+    refused = cynosure("catalogs", "update", "lake", "--s3-access-key-id", "AK")
+
+    assert refused.code == 1
+    assert "\n  field: --s3-access-key-id\n" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("flag", "wrong", "right"), [("--type", "foreign", "external"), ("--storage-type", "HDFS", "azure")]
+)
+def test_a_word_that_is_none_of_a_flags_is_wrong_usage(
+    cynosure: Cynosure, flag: str, wrong: str, right: str
+) -> None:
+    refused = cynosure("catalogs", "create", "lake", flag, wrong)
+
+    assert refused.code == 2
+    assert flag in refused.err
+    assert right in refused.err.lower()
+
+
+def test_allowed_locations_are_added_and_taken_away(cynosure: Cynosure) -> None:
+    cynosure("catalogs", "create", "lake", "--location", "s3://b/p", "--allowed-location", "s3://b/q")
+
+    changed = cynosure(
+        "catalogs",
+        "update",
+        "lake",
+        "--allowed-location",
+        "s3://b/r",
+        "--remove-allowed-location",
+        "s3://b/q",
+        "--json",
+    )
+    refused = cynosure("catalogs", "update", "lake", "--remove-allowed-location", "s3://b/q")
+
+    assert changed.code == 0, changed.err
+    assert json.loads(changed.out)["storageConfigInfo"]["allowedLocations"] == ["s3://b/p", "s3://b/r"]
+    assert refused.code == 1
+    assert "\n  field: --remove-allowed-location\n" in refused.err
+    assert "s3://b/p, s3://b/r" in refused.err.rpartition("\nFix: ")[2]
 
 
 def test_what_is_only_looked_at_is_not_added_to(cynosure: Cynosure) -> None:

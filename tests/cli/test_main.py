@@ -1,6 +1,7 @@
 """The command line as its users meet it: its output and its exit codes."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -38,6 +39,30 @@ def test_every_group_of_the_list_is_there_and_explains_itself(cynosure: Cynosure
 
     assert done.code == 0, done.err
     assert "Usage: cynosure " + group in done.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("catalogs", "create"),
+        ("catalogs", "update"),
+        ("generic-tables", "create"),
+        ("policies", "attach"),
+        ("principals", "create"),
+        ("setup", "apply"),
+    ],
+)
+def test_help_on_a_narrow_terminal_shows_flags_whole(
+    cynosure: Cynosure, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
+
+    done = cynosure(*command, "--help")
+
+    assert done.code == 0, done.err
+    assert max(len(line) for line in done.out.splitlines()) == 80
+    # The second name of a flag may be cut; what there is to write is whole.
+    assert re.findall(r"(?<!,)--[a-z0-9-]+…", done.out) == []
 
 
 @pytest.mark.parametrize("arguments", [("nope",), ("serve", "catalog", "--port", "many"), ("up", "--nope")])

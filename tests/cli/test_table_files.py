@@ -43,7 +43,7 @@ def files(cynosure: Cynosure) -> Files:
             catalog = await serving.directory.open(DEFAULT_REALM, "lake")
             await create_namespace(catalog, ROOT, ("a.b",), {})
             wanted = CreateTable(namespace=("a.b",), name="t", schema=SCHEMA)
-            answer = await create_table(catalog, ROOT, wanted)
+            answer = (await create_table(catalog, ROOT, wanted)).answer
             assert answer.metadata_location is not None
             current = Path(answer.metadata_location.removeprefix("file://"))
             stray = name_file(catalog, 0, persistence.ids.next(), is_packed=False)

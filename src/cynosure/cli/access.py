@@ -11,7 +11,7 @@ import typer
 from msgspec import Struct, field
 
 from cynosure.cli.names import Separator, split_name
-from cynosure.cli.output import print_fields, print_json
+from cynosure.cli.output import print_fields, print_json, print_line
 from cynosure.cli.remote import Remote, connected
 from cynosure.common.errors import BadInput, Forbidden
 
@@ -57,6 +57,16 @@ class Remedy(Struct, frozen=True, rename="camel"):
     on: str = ""
 
 
+class Restriction(Struct, frozen=True, rename="camel"):
+    """A policy that hides something of a table."""
+
+    policy: str = ""
+    type: str = ""
+    on_kind: str = ""
+    on: str = ""
+    effect: str = ""
+
+
 class Explanation(Struct, frozen=True, rename="camel"):
     """The server's answer."""
 
@@ -69,6 +79,7 @@ class Explanation(Struct, frozen=True, rename="camel"):
     missing: tuple[Missing, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     reason: str = ""
+    restrictions: tuple[Restriction, ...] = ()
 
 
 class Who(Struct, frozen=True, rename="camel"):
@@ -203,11 +214,11 @@ async def _find_commands(
     server: "Server", found: Explanation, catalog: str | None, separator: str
 ) -> list[str]:
     """Commands that would allow it: the narrowest grant for each privilege that is missing."""
-    narrowest = {each.missing: each for each in reversed(found.remedies)}
-    if any(each.on_kind == "realm" for each in narrowest.values()):
+    narrowest = _narrowest(found.remedies)
+    if any(each.on_kind == "realm" for each in narrowest):
         # Rights on the realm cannot be granted one by one.
         return [_command("principal-roles", "grant", "service_admin", "--principal", found.principal)]
-    wanted = [each for each in narrowest.values() if each.on_kind in ("catalog", "namespace", *_LEAVES)]
+    wanted = [each for each in narrowest if each.on_kind in ("catalog", "namespace", *_LEAVES)]
     if not wanted or catalog is None:
         return []
     roles = [each for each in found.roles if each != "service_admin"]
@@ -239,6 +250,21 @@ async def _find_commands(
     return commands
 
 
+def _narrowest(remedies: tuple[Remedy, ...]) -> list[Remedy]:
+    """Of the ways to meet each need, which come from the inside out, the first."""
+    found: list[Remedy] = []
+    before: Remedy | None = None
+    for each in remedies:
+        if before is None or each.missing != before.missing or _depth(each) > _depth(before):
+            found.append(each)
+        before = each
+    return found
+
+
+def _depth(remedy: Remedy) -> int:
+    return {"realm": 0, "catalog": 1, "namespace": 2}.get(remedy.on_kind, 3)
+
+
 def _command(*words: str) -> str:
     """A command to be pasted into a shell: names are words in it, whatever they hold."""
     return shlex.join(("cynosure", *words))
@@ -259,22 +285,25 @@ async def _find_catalog_role(server: "Server", roles: list[str], catalog: str) -
 
 
 def _print(found: Explanation, commands: list[str]) -> None:
-    print(f"{found.principal} {'MAY' if found.is_allowed else 'MAY NOT'} {found.operation}")
-    print(f"  active roles: {', '.join(found.roles) or 'none'}")
+    print_line(f"{found.principal} {'MAY' if found.is_allowed else 'MAY NOT'} {found.operation}")
+    print_line(f"  active roles: {', '.join(found.roles) or 'none'}")
     for need in found.needs:
         where = f"{need.target_kind} {need.target}".rstrip()
-        print(f"  needs {', '.join(need.privileges) or 'no privilege'} on {where}")
+        print_line(f"  needs {', '.join(need.privileges) or 'no privilege'} on {where}")
     for step in found.path:
         by = f"{step.principal_role} → {step.catalog_role}" if step.catalog_role else step.principal_role
         where = f"{step.on_kind} {step.on}".rstrip()
         held = step.needed if step.held == step.needed else f"{step.needed} through {step.held}"
-        print(f"  has {held}, granted on {where} to {by}")
+        print_line(f"  has {held}, granted on {where} to {by}")
+    for restriction in found.restrictions:
+        where = f"{restriction.on_kind} {restriction.on}".rstrip()
+        print_line(f"  sees {restriction.effect} (policy {restriction.policy} on {where})")
     for missing in found.missing:
         where = f"{missing.target_kind} {missing.target}".rstrip()
-        print(f"  lacks {missing.privilege} on {where}")
+        print_line(f"  lacks {missing.privilege} on {where}")
     if found.reason:
-        print(f"  because: {found.reason}")
+        print_line(f"  because: {found.reason}")
     if commands:
-        print("This would allow it:")
+        print_line("This would allow it:")
         for command in commands:
-            print(f"  {command}")
+            print_line(f"  {command}")

@@ -3,12 +3,12 @@
 A maintainer must not break: a secret is never a plain flag, because other users of the machine can see those.
 """
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from cynosure.cli import options
-from cynosure.cli.flags import read_secret
+from cynosure.cli.catalog_check import check
 from cynosure.cli.names import (
     Properties,
     RemoveProperties,
@@ -20,6 +20,7 @@ from cynosure.cli.names import (
 )
 from cynosure.cli.output import print_fields, print_json, print_table, tell
 from cynosure.cli.remote import Remote, connected
+from cynosure.cli.storage_flags import StorageFlags, check_fields, kind_of, naming_flags, with_storage
 from cynosure.common.errors import BadInput
 
 if TYPE_CHECKING:
@@ -31,14 +32,13 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="Create, look at, change and delete catalogs.",
     epilog=(
-        "A LOCATION is a path, a `file:` URL or `s3://bucket/prefix`. The secret key of S3 comes from a file "
-        "(`--s3-secret-access-key-file`, `-` reads standard input) or an environment variable "
-        "(`--s3-secret-access-key-env`)."
+        "A LOCATION is a path, a `file:` URL, `s3://bucket/prefix`, `gs://bucket/prefix` or "
+        "`abfss://container@account.dfs.core.windows.net/prefix`. Secrets come from a file (`…-file`; `-` is "
+        "standard input) or an environment variable (`…-env`)."
     ),
 )
 
 BASE_LOCATION = "default-base-location"
-_S3_PANEL = "S3"
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the catalog.")]
 Location = Annotated[
@@ -55,108 +55,47 @@ Allowed = Annotated[
     list[str] | None,
     typer.Option("--allowed-location", metavar="LOCATION", help="Another place for tables; may be repeated."),
 ]
+TakenAway = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--remove-allowed-location",
+        metavar="LOCATION",
+        help="Nothing is given or written there from now on; may be repeated.",
+    ),
+]
 StorageType = Annotated[
-    str | None,
-    typer.Option("--storage-type", metavar="S3|FILE", help="Left out, the location says it."),
-]
-Endpoint = Annotated[
-    str | None,
+    Literal["S3", "GCS", "AZURE", "FILE"] | None,
     typer.Option(
-        "--s3-endpoint",
-        metavar="URL",
-        help="An S3 service other than AWS.",
-        rich_help_panel=_S3_PANEL,
+        "--storage-type",
+        metavar="TYPE",
+        case_sensitive=False,
+        help="`S3`, `GCS`, `AZURE` or `FILE`. Left out, the location says it.",
     ),
 ]
-Region = Annotated[
-    str | None,
-    typer.Option("--s3-region", metavar="REGION", help="Region of the bucket.", rich_help_panel=_S3_PANEL),
-]
-PathStyle = Annotated[
-    bool | None,
+CatalogType = Annotated[
+    Literal["internal", "external"],
     typer.Option(
-        "--s3-path-style/--s3-virtual-host",
-        help="Bucket in the path, or in the host name.",
-        rich_help_panel=_S3_PANEL,
+        "--type",
+        metavar="TYPE",
+        case_sensitive=False,
+        help="`internal`, or `external`: another catalog owns its tables and tells about them.",
     ),
-]
-AccessKeyId = Annotated[
-    str | None,
-    typer.Option(
-        "--s3-access-key-id", metavar="ID", help="Access key of this catalog.", rich_help_panel=_S3_PANEL
-    ),
-]
-SecretFile = Annotated[
-    str | None,
-    typer.Option(
-        "--s3-secret-access-key-file",
-        metavar="FILE",
-        help="File with its secret; - reads stdin.",
-        rich_help_panel=_S3_PANEL,
-    ),
-]
-SecretVariable = Annotated[
-    str | None,
-    typer.Option(
-        "--s3-secret-access-key-env",
-        metavar="VARIABLE",
-        help="Variable that holds its secret.",
-        rich_help_panel=_S3_PANEL,
-    ),
-]
-RoleArn = Annotated[
-    str | None,
-    typer.Option(
-        "--s3-role-arn",
-        metavar="ARN",
-        help="Role that clients' credentials are made from.",
-        rich_help_panel=_S3_PANEL,
-    ),
-]
-ExternalId = Annotated[
-    str | None,
-    typer.Option(
-        "--s3-external-id",
-        metavar="ID",
-        help="What the role expects of who assumes it.",
-        rich_help_panel=_S3_PANEL,
-    ),
-]
-StsEndpoint = Annotated[
-    str | None,
-    typer.Option(
-        "--s3-sts-endpoint",
-        metavar="URL",
-        help="An STS other than AWS.",
-        rich_help_panel=_S3_PANEL,
-    ),
-]
-NoSts = Annotated[
-    bool | None,
-    typer.Option("--s3-no-sts/--s3-sts", help="The service has no STS.", rich_help_panel=_S3_PANEL),
 ]
 
 
 @app.command()
 @connected
+@with_storage
 def create(
     to: Remote,
+    storage: StorageFlags,
     name: Name,
     *,
+    catalog_type: CatalogType = "internal",
     location: Location = None,
     allowed_location: Allowed = None,
     storage_type: StorageType = None,
     properties: Properties = None,
-    s3_endpoint: Endpoint = None,
-    s3_region: Region = None,
-    s3_path_style: PathStyle = None,
-    s3_access_key_id: AccessKeyId = None,
-    s3_secret_access_key_file: SecretFile = None,
-    s3_secret_access_key_env: SecretVariable = None,
-    s3_role_arn: RoleArn = None,
-    s3_external_id: ExternalId = None,
-    s3_sts_endpoint: StsEndpoint = None,
-    s3_no_sts: NoSts = None,
 ) -> None:
     """Create a catalog. On this machine, without `--location`, its tables go below DATA/warehouse.
 
@@ -164,31 +103,24 @@ def create(
 
     Example: `cynosure catalogs create lake --location s3://bucket/prefix --s3-region eu-west-1
     --s3-access-key-id ID --s3-secret-access-key-file FILE`
+
+    Example: `cynosure catalogs create lake --location gs://bucket/prefix --gcs-key-file FILE`
     """
-    secret = _read_key(s3_secret_access_key_file, s3_secret_access_key_env)
-    s3 = {
-        "endpoint": s3_endpoint,
-        "region": s3_region,
-        "pathStyleAccess": s3_path_style,
-        "accessKeyId": s3_access_key_id,
-        "secretAccessKey": secret,
-        "roleArn": s3_role_arn,
-        "externalId": s3_external_id,
-        "stsEndpoint": s3_sts_endpoint,
-        "stsUnavailable": s3_no_sts,
-    }
 
     async def work(server: "Server") -> "Catalog":
         base = make_absolute(location) if location else _default_location(server, name)
+        kind = storage_type or kind_of(base)
         wanted = describe_catalog(
             name,
             base,
             [make_absolute(each) for each in allowed_location or ()],
             parse_properties(properties),
-            {key: value for key, value in s3.items() if value is not None},
-            storage_type=storage_type,
+            storage.to_fields(kind),
+            storage_type=kind,
+            catalog_type=catalog_type,
         )
-        return await server.management.create_catalog(wanted)
+        with naming_flags(kind):
+            return await server.management.create_catalog(wanted)
 
     made = to.run(work, initialise=True)
     if to.as_json:
@@ -221,9 +153,15 @@ def list_all(
         print_json(found)
         return
     print_table(
-        ("CATALOG", "STORAGE", "LOCATION", "CREATED"),
+        ("CATALOG", "STORAGE", "LOCATION", "CREATED", "TYPE"),
         [
-            (each.name, each.storage_type, each.base_location, format_time(each.create_timestamp))
+            (
+                each.name,
+                each.storage_type,
+                each.base_location,
+                format_time(each.create_timestamp),
+                each.type.lower(),
+            )
             for each in found
         ],
     )
@@ -241,38 +179,25 @@ def get(to: Remote, name: Name) -> None:
 
 @app.command()
 @connected
+@with_storage
 def update(
     to: Remote,
+    storage: StorageFlags,
     name: Name,
     *,
     location: Location = None,
     allowed_location: Allowed = None,
+    remove_allowed_location: TakenAway = None,
     properties: SetProperties = None,
     remove_property: RemoveProperties = None,
-    s3_endpoint: Endpoint = None,
-    s3_region: Region = None,
-    s3_path_style: PathStyle = None,
-    s3_access_key_id: AccessKeyId = None,
-    s3_secret_access_key_file: SecretFile = None,
-    s3_secret_access_key_env: SecretVariable = None,
-    s3_sts_endpoint: StsEndpoint = None,
-    s3_no_sts: NoSts = None,
 ) -> None:
-    """Change a catalog; what is not named stays. Locations can be added, not removed.
+    """Change a catalog; what is not named stays, keys too.
 
     Example: `cynosure catalogs update lake --set-property owner=data-team --allowed-location s3://other/prefix`
+
+    Example, with new keys: `cynosure catalogs update lake --s3-access-key-id ID
+    --s3-secret-access-key-file FILE`
     """
-    secret = _read_key(s3_secret_access_key_file, s3_secret_access_key_env)
-    storage = {
-        "endpoint": s3_endpoint,
-        "region": s3_region,
-        "pathStyleAccess": s3_path_style,
-        "accessKeyId": s3_access_key_id,
-        "secretAccessKey": secret,
-        "stsEndpoint": s3_sts_endpoint,
-        "stsUnavailable": s3_no_sts,
-    }
-    changes = {key: value for key, value in storage.items() if value is not None}
 
     async def work(server: "Server") -> "Catalog":
         current = await server.management.load_catalog(name)
@@ -281,15 +206,19 @@ def update(
         if location:
             kept[BASE_LOCATION] = make_absolute(location)
             added.append(kept[BASE_LOCATION])
+        taken = [make_absolute(each) for each in remove_allowed_location or ()]
         wanted = None
-        if changes or added:
-            _check_s3(current.storage_type, changes)
-            allowed = current.allowed_locations
-            allowed += [each for each in added if each not in allowed]
+        changes = storage.to_fields(current.storage_type)
+        if changes or added or taken:
+            allowed = _change_locations(current.allowed_locations, added, taken)
             wanted = {**current.storage_config_info, **changes, "allowedLocations": allowed}
-        return await server.management.update_catalog(current, properties=kept, storage=wanted)
+        with naming_flags(current.storage_type):
+            return await server.management.update_catalog(current, properties=kept, storage=wanted)
 
     _print(to.run(work), to.as_json)
+
+
+app.command()(check)
 
 
 @app.command("delete")
@@ -336,25 +265,33 @@ def describe_catalog(
     base: str,
     allowed: list[str],
     properties: dict[str, str],
-    s3: dict[str, Any],
+    storage: dict[str, Any],
     *,
     storage_type: str | None = None,
+    catalog_type: str = "INTERNAL",
 ) -> dict[str, Any]:
     """A new catalog as the management API takes it."""
-    kind = (storage_type or ("FILE" if base.startswith("file:") else "S3")).upper()
-    _check_s3(kind, s3)
-    if bool(s3.get("accessKeyId")) != bool(s3.get("secretAccessKey")):
-        raise BadInput(
-            "An access key needs its id and its secret",
-            field="--s3-access-key-id",
-            fix="Give --s3-access-key-id, and --s3-secret-access-key-file or --s3-secret-access-key-env.",
-        )
+    kind = (storage_type or kind_of(base)).upper()
+    check_fields(kind, storage)
     return {
-        "type": "INTERNAL",
+        "type": catalog_type.upper(),
         "name": name,
         "properties": {**properties, BASE_LOCATION: base},
-        "storageConfigInfo": {"storageType": kind, "allowedLocations": allowed, **s3},
+        "storageConfigInfo": {"storageType": kind, "allowedLocations": allowed, **storage},
     }
+
+
+def _change_locations(current: list[str], added: list[str], taken: list[str]) -> list[str]:
+    for each in taken:
+        if each not in current:
+            raise BadInput(
+                "The catalog does not allow this location",
+                field="--remove-allowed-location",
+                fix=f"Name one of {', '.join(current)}.",
+                location=each,
+            )
+    allowed = [each for each in current if each not in taken]
+    return allowed + [each for each in added if each not in allowed]
 
 
 def _default_location(server: "Server", name: str) -> str:
@@ -367,19 +304,6 @@ def _default_location(server: "Server", name: str) -> str:
     from cynosure.server.catalog_storage import default_location
 
     return default_location(server.settings, name)
-
-
-def _read_key(file: str | None, variable: str | None) -> str | None:
-    return read_secret(file, variable, flag="--s3-secret-access-key", prompt="Secret access key")
-
-
-def _check_s3(storage_type: str, s3: dict[str, Any]) -> None:
-    if storage_type == "FILE" and s3:
-        raise BadInput(
-            "Local files need no S3 options",
-            field="--location",
-            fix="Give a location that begins with s3://, or leave the S3 options out.",
-        )
 
 
 def _print(found: "Catalog", as_json: bool) -> None:
@@ -395,6 +319,7 @@ def _print(found: "Catalog", as_json: bool) -> None:
     print_fields(
         {
             "catalog": found.name,
+            "type": found.type.lower(),
             "storage": found.storage_type,
             **storage,
             "location": found.base_location,

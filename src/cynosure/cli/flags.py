@@ -146,7 +146,9 @@ def choose_server(to: Flags, environment: Mapping[str, str], profiles: "Profiles
     return Local()
 
 
-def read_secret(file: str | None, variable: str | None, *, flag: str, prompt: str) -> str | None:
+def read_secret(
+    file: str | None, variable: str | None, *, flag: str, prompt: str, is_one_line: bool = True
+) -> str | None:
     """A secret from a file, standard input or a variable; `None` when neither is named."""
     import sys
 
@@ -162,6 +164,8 @@ def read_secret(file: str | None, variable: str | None, *, flag: str, prompt: st
                 fix="Set it, and give its name, not the secret.",
             )
         return text
+    if file == "-" and not is_one_line:
+        return sys.stdin.read()
     if file == "-" and sys.stdin.isatty():
         return str(typer.prompt(prompt, hide_input=True, err=True))
     if file == "-":

@@ -31,7 +31,7 @@ RemoveProperties = Annotated[
 def split_name(text: str, separator: str = ".", *, field: str = "namespace") -> tuple[str, ...]:
     """The levels of a name."""
     if not separator:
-        raise BadInput("The separator is empty", field="separator", fix="Give at least one character.")
+        raise BadInput("The separator is empty", field="--separator", fix="Give at least one character.")
     levels = tuple(text.split(separator))
     if not all(levels):
         raise BadInput(
@@ -40,13 +40,15 @@ def split_name(text: str, separator: str = ".", *, field: str = "namespace") -> 
     return levels
 
 
-def parse_properties(given: Iterable[str] | None) -> dict[str, str]:
+def parse_properties(given: Iterable[str] | None, *, flag: str = "--property") -> dict[str, str]:
     """Properties from KEY=VALUE."""
     pairs: dict[str, str] = {}
     for each in given or ():
         key, equals, value = each.partition("=")
         if not equals or not key:
-            raise BadInput("A property needs a key and a value", field="property", fix="Write KEY=VALUE.")
+            raise BadInput(
+                "A key and a value are needed", field=flag, fix=f"Write {flag} KEY=VALUE.", given=each
+            )
         pairs[key] = value
     return pairs
 

@@ -20,6 +20,11 @@ def print_json(value: Any) -> None:
     print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
+def print_line(text: str) -> None:
+    """A line of a result for people."""
+    print(_harmless(text))
+
+
 def print_fields(fields: Mapping[str, Any]) -> None:
     """Names and values, one per line, aligned. Absent values are left out."""
     shown = {name: value for name, value in fields.items() if value is not None and value != ""}

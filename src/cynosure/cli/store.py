@@ -182,7 +182,7 @@ def check(
     store: options.Store = None,
     as_json: options.Json = False,
 ) -> None:
-    """Prove that everything reachable is there and readable. Exit code 1 when it is not."""
+    """Prove that everything reachable is there and readable, and indexes agree. Exit code 1 when not."""
     from cynosure.persistence.history.check import CheckReport
     from cynosure.server.store_commands import InitParams
 

@@ -125,7 +125,7 @@ def list_dropped(
     store: options.Store = None,
     as_json: options.Json = False,
 ) -> None:
-    """List tables, views and namespaces that were dropped and can be restored, oldest first."""
+    """List what was dropped and can be restored, oldest first: tables of all kinds, views, namespaces."""
     from cynosure.server.undrop_commands import DroppedInfo, DroppedParams
 
     source = options.make_source(config, {"server.data_dir": data, "persistence.url": store})
@@ -156,7 +156,7 @@ def restore(
     store: options.Store = None,
     as_json: options.Json = False,
 ) -> None:
-    """Restore a table, view or namespace as it was when it was dropped, with its history.
+    """Restore a table of any kind, a view or a namespace as it was when it was dropped, with its history.
 
     Of several drops of one name the newest is taken. To restore elsewhere, give both `--to-namespace` and
     `--as` (for a namespace: only `--to-namespace`).

@@ -21,8 +21,10 @@ from cynosure.cli import options
 from cynosure.cli.flags import Flags, Local, choose_server, read_secret
 from cynosure.client.api import ApiClient, realm_headers
 from cynosure.client.catalog import CatalogApi
+from cynosure.client.generic_tables import GenericTableApi
 from cynosure.client.http import HttpClient
 from cynosure.client.management import Management
+from cynosure.client.policies import PolicyApi
 from cynosure.client.profiles import Profile, load_profiles, profiles_path
 from cynosure.client.tls import ClientTls
 from cynosure.client.tokens import ClientCredentials, TokenSource
@@ -47,6 +49,14 @@ class Server:
     def catalog(self, name: str) -> CatalogApi:
         """One of its catalogs."""
         return CatalogApi(self._api, name)
+
+    def generic_tables(self, catalog: str) -> GenericTableApi:
+        """The generic tables of one of its catalogs."""
+        return GenericTableApi(self._api, catalog)
+
+    def policies(self, catalog: str) -> PolicyApi:
+        """The policies of one of its catalogs."""
+        return PolicyApi(self._api, catalog)
 
 
 @asynccontextmanager

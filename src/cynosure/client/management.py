@@ -232,6 +232,11 @@ class Management:
         """Why a principal may or may not do something."""
         return await self._send("POST", answer, "cynosure", "explain-access", body=question)
 
+    async def check_storage(self, catalog: str, answer: type[T], *, timeout_s: float) -> T:
+        """Whether the storage of a catalog works."""
+        path = _path(("cynosure", "catalogs", catalog, "check-storage"))
+        return (await self._api.request("POST", path, timeout_s=timeout_s)).decode(answer)
+
     async def whoami(self, answer: type[T]) -> T:
         """Who this client is to the server."""
         return await self._send("GET", answer, "cynosure", "realm")

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.cli.running import Cynosure
+from tests.storage.access.gcs.google import key_file
 
 TEAM = """
 principals:
@@ -15,6 +16,7 @@ principals:
   bob: {roles: [engineers]}
 principal_roles: [analysts, {name: engineers, properties: {a: b}}]
 catalogs:
+  - {name: theirs, type: external}
   - name: sales
     properties: {owner: me}
     namespaces: [eu.orders, [dotted.name, c], {name: us, properties: {k: v}}]
@@ -26,7 +28,7 @@ catalogs:
           catalog: [CATALOG_MANAGE_CONTENT]
           namespace: [{namespace: [dotted.name, c], privileges: [TABLE_WRITE_DATA]}]
 """
-TEAM_STEPS = 19
+TEAM_STEPS = 20
 
 
 @pytest.fixture
@@ -70,7 +72,8 @@ def test_an_export_is_a_setup_that_changes_nothing_here_and_makes_the_same_elsew
     assert "Nothing to change" in here.err
     assert there.code == 0, there.err
     assert yaml.safe_load(again.out) == yaml.safe_load(moved)
-    [sales] = yaml.safe_load(exported.out)["catalogs"]
+    sales, theirs = yaml.safe_load(exported.out)["catalogs"]
+    assert theirs["type"] == "external"
     names = [each["name"] for each in sales["namespaces"]]
     assert names == [["dotted.name"], ["dotted.name", "c"], ["eu"], ["eu", "orders"], ["us"]]
 
@@ -155,3 +158,43 @@ catalogs:
     assert lake["path_style_access"] is True
     assert lake["endpoint"] == "http://127.0.0.1:9"
     assert "hunter2" not in done.out + done.err + exported.out
+
+
+def test_catalogs_of_other_clouds_are_set_up_with_their_keys_and_exported_without(
+    cynosure: Cynosure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POND_SECRET", "hunter2-hunter2-hunter2")
+    Path("key.json").write_text(key_file())
+    Path("clouds.yaml").write_text(
+        """
+catalogs:
+  - name: lake
+    default_base_location: gs://bucket/lake
+    gcs_service_account: reader@project.iam.gserviceaccount.com
+    service_account_key_file: key.json
+  - name: pond
+    default_base_location: abfss://pond@acct.dfs.core.windows.net/pond
+    tenant_id: tenant-1
+    hierarchical: true
+    client_id: client-1
+    client_secret_env: POND_SECRET
+"""
+    )
+
+    done = cynosure("setup", "apply", "clouds.yaml")
+    again = cynosure("setup", "apply", "clouds.yaml")
+    exported = cynosure("setup", "export")
+    Path("exported.yaml").write_text(exported.out)
+    same = cynosure("setup", "apply", "exported.yaml")
+
+    lake, pond = yaml.safe_load(exported.out)["catalogs"]
+    assert done.code == 0, done.err
+    assert "Nothing to change" in again.err
+    assert "Nothing to change" in same.err
+    assert (lake["storage_type"], lake["gcs_service_account"]) == (
+        "gcs",
+        "reader@project.iam.gserviceaccount.com",
+    )
+    assert (pond["storage_type"], pond["tenant_id"], pond["hierarchical"]) == ("azure", "tenant-1", True)
+    said = done.out + done.err + exported.out
+    assert not any(word in said for word in ("hunter2", "PRIVATE KEY", "client-1"))

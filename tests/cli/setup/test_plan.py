@@ -113,6 +113,7 @@ def test_only_what_differs_is_changed_and_nothing_is_taken_away() -> None:
     [
         ({"name": "lake", "default_base_location": "s3://elsewhere"}, "its location is s3://b/lake/"),
         ({"name": "lake", "storage_type": "file"}, "its storage is S3"),
+        ({"name": "lake", "type": "external"}, "it is internal, not external"),
         ({"name": "lake", "roles": {"reader": {"assign_to": ["nobody"]}}}, "there is no such principal role"),
     ],
 )

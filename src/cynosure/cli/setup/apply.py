@@ -14,6 +14,7 @@ from cynosure.cli.flags import read_secret
 from cynosure.cli.names import make_absolute
 from cynosure.cli.setup.document import CatalogPart, PrincipalPart, PrincipalRolePart
 from cynosure.cli.setup.plan import Key, Step
+from cynosure.cli.setup.policies import apply_policy
 from cynosure.client.management_types import Credentials
 from cynosure.common.errors import CynosureError
 
@@ -107,6 +108,8 @@ async def _do(server: "Server", step: Step, on_credentials: OnCredentials) -> No
         case "update", "namespace":
             catalog, levels, changed = payload
             await server.catalog(catalog).update_namespace(levels, updates=changed)
+        case ("create" | "update", "policy") | ("attach", "attachment"):
+            await apply_policy(server, *payload)
         case "create", "catalog role":
             await management.create_catalog_role(*payload)
         case "update", "catalog role":
@@ -121,20 +124,35 @@ async def _do(server: "Server", step: Step, on_credentials: OnCredentials) -> No
 
 
 def _describe(part: CatalogPart, base: str) -> dict[str, Any]:
-    s3 = part.storage_options()
-    secret = read_secret(
-        part.secret_access_key_file,
-        part.secret_access_key_env,
-        flag="secret_access_key",
-        prompt="Secret access key",
-    )
-    if secret is not None:
-        s3["secretAccessKey"] = secret
+    storage = {**part.storage_options(), **_read_secrets(part)}
     return describe_catalog(
         part.name,
         make_absolute(base),
         [make_absolute(each) for each in part.allowed_locations],
         dict(part.properties),
-        s3,
+        storage,
         storage_type=part.storage_type,
+        catalog_type=part.type,
     )
+
+
+def _read_secrets(part: CatalogPart) -> dict[str, str]:
+    found = {
+        "secretAccessKey": read_secret(
+            part.secret_access_key_file,
+            part.secret_access_key_env,
+            flag="secret_access_key",
+            prompt="Secret access key",
+        ),
+        "serviceAccountKey": read_secret(
+            part.service_account_key_file,
+            part.service_account_key_env,
+            flag="service_account_key",
+            prompt="Key of the service account",
+            is_one_line=False,
+        ),
+        "clientSecret": read_secret(
+            part.client_secret_file, part.client_secret_env, flag="client_secret", prompt="Client secret"
+        ),
+    }
+    return {name: secret for name, secret in found.items() if secret is not None}

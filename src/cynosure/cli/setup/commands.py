@@ -1,4 +1,4 @@
-"""`cynosure setup …`: principals, roles, catalogs and grants from a file."""
+"""`cynosure setup …`: principals, roles, catalogs, policies and grants from a file."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="Principals, roles, catalogs and grants from a file.",
+    help="Principals, roles, catalogs, policies and grants from a file.",
     epilog=(
         "Applying a file twice changes nothing the second time, and nothing is ever taken away. Files for "
         "the command line of Apache Polaris are understood. `cynosure setup export` writes one to begin with."
     ),
 )
 
-_SIGNS = {"create": "+", "update": "~", "assign": "+", "grant": "+", "refuse": "!"}
+_SIGNS = {"create": "+", "update": "~", "assign": "+", "attach": "+", "grant": "+", "refuse": "!"}
 
 
 @app.command("apply")

@@ -10,13 +10,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
-from cynosure.cli.names import split_name
+from cynosure.cli.names import make_absolute
+from cynosure.cli.setup.levels import Levels, levels_of
+from cynosure.cli.setup.policies import Parts, check_policies, read_files
+from cynosure.cli.storage_flags import fields_of, kind_of
 from cynosure.client.catalog import Namespace
 from cynosure.client.management_types import Grant, Kind, make_grant
 from cynosure.common.errors import BadInput
 
-Levels = str | list[str]
-"""A namespace: `a.b`, or its levels one by one where one of them holds a dot."""
 Properties = dict[str, str]
 
 
@@ -132,13 +133,48 @@ class CatalogPart(_Part, frozen=True, kw_only=True):
     secret_access_key_env: str | None = None
     """Variable that holds the secret of the access key, which itself has no place in such a file."""
     secret_access_key_file: str | None = None
+    gcs_service_account: str | None = None
+    token_endpoint: str | None = None
+    service_account_key_env: str | None = None
+    """Variable that holds the key of a service account, in JSON."""
+    service_account_key_file: str | None = None
+    tenant_id: str | None = None
+    multi_tenant_app_name: str | None = None
+    consent_url: str | None = None
+    hierarchical: bool | None = None
+    authority_host: str | None = None
+    client_id: str | None = None
+    client_secret_env: str | None = None
+    """Variable that holds the secret of the application."""
+    client_secret_file: str | None = None
     roles: dict[str, CatalogRolePart] = field(default_factory=dict)
     namespaces: list[str | list[str] | NamespacePart] = field(default_factory=list)
+    policies: Parts = field(default_factory=list)
 
     def storage_options(self) -> dict[str, Any]:
         """What is said about its storage, as the management API names it, without secrets."""
         given = {name: getattr(self, name) for name in _STORAGE_FIELDS}
         return {_camel(name): value for name, value in given.items() if value is not None}
+
+    def find_kind(self) -> str | None:
+        """The type of its storage, if the file says it."""
+        if self.storage_type is not None:
+            return self.storage_type.upper()
+        base = self.default_base_location
+        return kind_of(make_absolute(base)) if base else None
+
+    def foreign_fields(self) -> list[str]:
+        """What is said about its storage that storages of its type do not have."""
+        if (kind := self.find_kind()) is None:
+            return []
+        said = [name for name in _STORAGE_FIELDS if getattr(self, name) is not None]
+        said += [
+            name
+            for name in _SECRETS
+            if getattr(self, f"{name}_env") is not None or getattr(self, f"{name}_file") is not None
+        ]
+        known = fields_of(kind)
+        return [name for name in said if _camel(name) not in known]
 
     def namespace_parts(self) -> dict[Namespace, Properties]:
         """Every namespace that must exist, each after the one it is in."""
@@ -180,7 +216,19 @@ _STORAGE_FIELDS: Final = (
     "current_kms_key",
     "allowed_kms_keys",
     "access_key_id",
+    "gcs_service_account",
+    "token_endpoint",
+    "tenant_id",
+    "multi_tenant_app_name",
+    "consent_url",
+    "hierarchical",
+    "authority_host",
+    "client_id",
 )
+_SECRETS: Final = ("secret_access_key", "service_account_key", "client_secret")
+"""Each with `_env` or `_file` behind it."""
+KEY_FIELDS: Final = ("accessKeyId", "clientId")
+"""Which of these belong to keys, so that servers do not show them."""
 
 
 def load_document(path: Path) -> Document:
@@ -207,7 +255,7 @@ def load_document(path: Path) -> Document:
             reason=" ".join(str(error).split()),
         ) from error
     try:
-        return _check(msgspec.convert({} if found is None else found, type=Document))
+        document = _check(msgspec.convert({} if found is None else found, type=Document))
     except msgspec.ValidationError as error:
         raise BadInput(
             "The file says something that is not understood, so nothing was done",
@@ -216,11 +264,23 @@ def load_document(path: Path) -> Document:
             path=str(path),
             reason=str(error),
         ) from error
+    return _with_files(document, path.parent)
 
 
-def levels_of(name: Levels) -> Namespace:
-    """The levels of a namespace."""
-    return split_name(name) if isinstance(name, str) else tuple(name)
+def _with_files(document: Document, folder: Path) -> Document:
+    try:
+        catalogs = [
+            msgspec.structs.replace(each, policies=read_files(each.policies, folder))
+            for each in document.catalogs
+        ]
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(
+            "The file of a policy cannot be read",
+            field="FILE",
+            fix="Name a file of UTF-8 text; its path is relative to the setup file.",
+            reason=str(error),
+        ) from error
+    return msgspec.structs.replace(document, catalogs=catalogs)
 
 
 def _check(document: Document) -> Document:
@@ -228,10 +288,13 @@ def _check(document: Document) -> Document:
     if len(set(names)) != len(names):
         raise msgspec.ValidationError("Two catalogs have one name - at `$.catalogs`")
     for at, catalog in enumerate(document.catalogs):
-        if catalog.type.lower() != "internal":
-            raise msgspec.ValidationError(
-                f"This version has internal catalogs only - at `$.catalogs[{at}].type`"
-            )
+        if catalog.type.lower() not in ("internal", "external"):
+            raise msgspec.ValidationError(f"A catalog is internal or external - at `$.catalogs[{at}].type`")
+        if foreign := catalog.foreign_fields():
+            kind = f"A storage of type {catalog.find_kind()}"
+            raise msgspec.ValidationError(f"{kind} has no {', '.join(foreign)} - at `$.catalogs[{at}]`")
+        if wrong := check_policies(catalog.policies):
+            raise msgspec.ValidationError(f"{wrong} - at `$.catalogs[{at}].policies`")
         if any(not levels or not all(levels) for levels in catalog.namespace_parts()):
             raise msgspec.ValidationError(
                 f"A level of a namespace is empty - at `$.catalogs[{at}].namespaces`"

@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from cynosure.cli.setup.plan import BASE_LOCATION
+from cynosure.cli.setup.policies import export_policies
 from cynosure.client.management_types import Catalog, Grant
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ async def export_document(server: "Server") -> dict[str, Any]:
 async def _export_catalog(server: "Server", catalog: Catalog) -> dict[str, Any]:
     api = server.catalog(catalog.name)
     namespaces = []
-    for levels in await api.walk_namespaces():
+    spaces = await api.walk_namespaces()
+    for levels in spaces:
         properties = dict((await api.load_namespace(levels)).properties)
         namespaces.append(_filled(name=list(levels), properties=properties))
     storage = {
@@ -54,6 +56,7 @@ async def _export_catalog(server: "Server", catalog: Catalog) -> dict[str, Any]:
         **storage,
         roles=await _export_roles(server, catalog.name),
         namespaces=namespaces,
+        policies=await export_policies(server, catalog.name, spaces),
     )
 
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from cynosure.cli.names import make_absolute
-from cynosure.cli.setup.document import CatalogPart, CatalogRolePart, Document, Properties
+from cynosure.cli.setup.document import KEY_FIELDS, CatalogPart, CatalogRolePart, Document, Properties
+from cynosure.cli.setup.policies import PresentPolicies, plan_policies
 from cynosure.client.catalog import Namespace
 from cynosure.client.management_types import Catalog, CatalogRole, Grant, Principal, PrincipalRole
 
@@ -25,6 +26,7 @@ class PresentCatalog(Struct, frozen=True):
     assignees: Mapping[str, frozenset[str]] = field(default_factory=dict)
     grants: Mapping[str, frozenset[Grant]] = field(default_factory=dict)
     namespaces: Mapping[Namespace, Properties] = field(default_factory=dict)
+    policies: PresentPolicies = PresentPolicies()
 
 
 class Present(Struct, frozen=True):
@@ -40,7 +42,7 @@ class Step(Struct, frozen=True):
     """One change."""
 
     action: str
-    """`create`, `update`, `assign`, `grant`; or `refuse` for what a setup does not do."""
+    """`create`, `update`, `assign`, `attach`, `grant`; or `refuse` for what a setup does not do."""
     key: Key
     """What it makes or changes: kind, then names."""
     text: str
@@ -113,8 +115,22 @@ def _plan_catalog(
         elif changed := _changed(has[levels], properties):
             text = f"{text}: {', '.join(changed)}"
             steps.append(Step("update", own, text, (key,), (part.name, levels, changed)))
+    steps += _plan_policies(part, present)
     for name, role in part.roles.items():
         steps += _plan_catalog_role(part.name, name, role, present, known_roles)
+    return steps
+
+
+def _plan_policies(part: CatalogPart, present: PresentCatalog | None) -> list[Step]:
+    steps = []
+    for each in plan_policies(part.policies, present.policies if present else PresentPolicies()):
+        namespace, name = each.place
+        own = ("policy", part.name, *namespace, name)
+        needs: tuple[Key, ...] = (("catalog", part.name), ("namespace", part.name, *namespace))
+        key = own
+        if each.action == "attach":
+            key, needs = ("attachment", part.name, *each.names), (*needs, own)
+        steps.append(Step(each.action, key, f"{each.text} of {part.name}", needs, (part.name, each)))
     return steps
 
 
@@ -128,12 +144,16 @@ def _plan_catalog_change(part: CatalogPart, found: Catalog) -> list[Step]:
             "change it with cynosure catalogs update"
         )
         steps.append(Step("refuse", key, text))
+    if part.type.upper() != found.type:
+        text = f"catalog {part.name}: it is {found.type.lower()}, not {part.type.lower()}"
+        steps.append(Step("refuse", key, text))
+        return steps
     if part.storage_type is not None and part.storage_type.upper() != found.storage_type:
         text = f"catalog {part.name}: its storage is {found.storage_type}, not {part.storage_type.upper()}"
         steps.append(Step("refuse", key, text))
         return steps
     # The server never tells a key, so whether it differs cannot be known: it is set with a new catalog only.
-    options = {name: value for name, value in part.storage_options().items() if name != "accessKeyId"}
+    options = {name: value for name, value in part.storage_options().items() if name not in KEY_FIELDS}
     current = found.storage_config_info
     storage = {name: value for name, value in options.items() if current.get(name) != value}
     known = {_same(each) for each in (*found.allowed_locations, found.base_location)}

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from cynosure.cli.setup.document import CatalogPart, Document, Properties
 from cynosure.cli.setup.plan import Present, PresentCatalog
+from cynosure.cli.setup.policies import load_policies
 from cynosure.client.catalog import Namespace
 from cynosure.common.errors import NotFound
 
@@ -54,6 +55,7 @@ async def _load_catalog(server: "Server", part: CatalogPart) -> PresentCatalog:
         },
         grants={name: frozenset(await management.list_grants(part.name, name)) for name in named},
         namespaces=await _load_namespaces(server, part),
+        policies=await load_policies(server, part.name, part.policies),
     )
 
 
