@@ -14,6 +14,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from cynosure.testing.s3_servers import VARIABLES, WITH_STS, S3Server, parse_s3_server
+
 # No test may fail because the machine was slow.
 hypothesis.settings.register_profile("cynosure", deadline=None, database=None)
 hypothesis.settings.register_profile("soak", deadline=None, database=None, max_examples=2_000)
@@ -21,7 +23,14 @@ hypothesis.settings.load_profile("cynosure")
 
 pytest_plugins = ["cynosure.testing.harness.fixtures", "tests.written_secrets"]
 
-MARKED_BY_FIXTURE = {"postgres_url": "postgres", "s3_url": "s3", "specs": "specs"}
+MARKED_BY_FIXTURE = {
+    "postgres_url": "postgres",
+    "s3_url": "s3",
+    "sts_server": "s3",
+    "plain_s3_server": "s3",
+    "azure_url": "azure",
+    "specs": "specs",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,8 +57,27 @@ def postgres_url() -> str:
 
 @pytest.fixture(scope="session")
 def s3_url() -> str:
-    """The S3 server that `scripts/services` runs: `http://KEY:SECRET@HOST:PORT/BUCKET?region=REGION`."""
+    """The S3 server that `scripts/services` runs: `http://KEY:SECRET@HOST:PORT/BUCKET?region=REGION#ROLE`."""
     return _service("an S3 server", "CYNOSURE_TEST_S3")
+
+
+@pytest.fixture(scope="session", params=WITH_STS)
+def sts_server(request: pytest.FixtureRequest) -> S3Server:
+    """Each S3 server with a token service that enforces session policies: a test runs on all of them."""
+    name: str = request.param
+    return parse_s3_server(name, _service(f"the S3 server {name}", VARIABLES[name]))
+
+
+@pytest.fixture(scope="session")
+def plain_s3_server() -> S3Server:
+    """An S3 server that has no token service."""
+    return parse_s3_server("no-sts", _service("an S3 server without STS", VARIABLES["no-sts"]))
+
+
+@pytest.fixture(scope="session")
+def azure_url() -> str:
+    """The Azurite that `scripts/services` runs: `https://HOST:PORT/ACCOUNT?ca=FILE`."""
+    return _service("Azurite", "CYNOSURE_TEST_AZURE")
 
 
 def _service(name: str, variable: str) -> str:

@@ -6,14 +6,13 @@ directories) and what tests printed. A run in which something is found fails, an
 A maintainer must not break: what may hold a secret is named in ALLOWED with its reason, and nowhere else.
 """
 
-import os
 from collections import Counter
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from cynosure.testing.known_secrets import CREDENTIALS_FILES, KNOWN, MADE_BY_SERVER, Leak
+from cynosure.testing.s3_servers import find_s3_servers
 
 ALLOWED = (
     CREDENTIALS_FILES,  # what a server writes for whoever installs it, mode 0600
@@ -46,8 +45,9 @@ class _Watch:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if (base := _find_base(self._config)) is not None:
             KNOWN.add_credentials_files(base)
-            if secret := _storage_secret():
-                KNOWN.add(secret)
+            for server in find_s3_servers().values():
+                if len(server.secret_access_key) >= 24:
+                    KNOWN.add(server.secret_access_key)
             self._leaks += _without_greetings(list(KNOWN.search(base, ALLOWED)))
         if self._leaks and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -76,9 +76,3 @@ def _find_base(config: pytest.Config) -> Path | None:
     """Where the run's temporary directories are; nowhere when no test asked for one."""
     factory: pytest.TempPathFactory | None = getattr(config, "_tmp_path_factory", None)
     return getattr(factory, "_basetemp", None)
-
-
-def _storage_secret() -> str:
-    """The secret key of the S3 server that tests use."""
-    password = urlsplit(os.environ.get("CYNOSURE_TEST_S3", "")).password or ""
-    return password if len(password) >= 24 and password.isalnum() else ""

@@ -5,20 +5,26 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
-import obstore
+import boto3
 import psutil
 import pytest
-from obstore.store import S3Store
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from cynosure.testing.s3_servers import VARIABLES, S3Server, parse_s3_server
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "services"
+SERVICE_OF = {"seaweedfs": "s3", "minio": "minio", "no-sts": "s3-without-sts"}
+WRONG = [{"aws_access_key_id": "ELSE"}, {"aws_secret_access_key": "else"}]
 
 
 class Services:
@@ -39,9 +45,9 @@ class Services:
     def url(self) -> str:
         return self.variable("postgres", "CYNOSURE_TEST_POSTGRES")
 
-    @property
-    def s3_url(self) -> str:
-        return self.variable("s3", "CYNOSURE_TEST_S3")
+    def s3(self, name: str) -> S3Server:
+        service = SERVICE_OF[name]
+        return parse_s3_server(name, self.variable(service, VARIABLES[name]))
 
     def variable(self, service: str, expected: str) -> str:
         code, output = self.run("env", service)
@@ -54,8 +60,13 @@ class Services:
         (pid_file,) = self.home.glob("postgres-*/data/postmaster.pid")
         return int(pid_file.read_text().split()[0])
 
-    def s3_pid(self) -> int:
-        return int((self.home / "s3" / "pid").read_text())
+    def s3_pid(self, name: str) -> int:
+        return int((self.home / SERVICE_OF[name] / "pid").read_text())
+
+    def seen(self) -> list[object]:
+        """What must not change while everything runs."""
+        of_s3 = [(self.s3(name), self.s3_pid(name)) for name in SERVICE_OF]
+        return [self.url, self.server_pid(), *of_s3]
 
     def query(self, statement: str, url: str = "") -> str:
         async def ask() -> str:
@@ -91,9 +102,9 @@ def running(services: Services) -> Services:
 
 
 def test_starting_what_runs_changes_nothing(running: Services):
-    before = (running.server_pid(), running.url, running.s3_pid(), running.s3_url)
+    before = running.seen()
     assert running.run("start")[0] == 0
-    assert (running.server_pid(), running.url, running.s3_pid(), running.s3_url) == before
+    assert running.seen() == before
 
 
 def test_it_is_durable_and_listens_on_loopback_only(running: Services):
@@ -155,59 +166,172 @@ def test_an_unknown_service_is_named(running: Services):
 # --- S3 -----------------------------------------------------------------------------------------------
 
 
-def bucket(url: str, **changes: str) -> S3Store:
-    parts = urlsplit(url)
-    keys = {"access_key_id": parts.username, "secret_access_key": parts.password} | changes
-    return S3Store(
-        parts.path.strip("/"),
-        endpoint=f"{parts.scheme}://{parts.hostname}:{parts.port}",
-        region="us-east-1",
-        client_options={"allow_http": True},
-        **keys,
-    )
+def client(server: S3Server, service: str = "s3", **changes: str) -> object:
+    keys = {
+        "aws_access_key_id": server.access_key_id,
+        "aws_secret_access_key": server.secret_access_key,
+    }
+    once = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
+    place = {"endpoint_url": server.endpoint, "region_name": server.region, "config": once}
+    return boto3.client(service, **place, **(keys | changes))
+
+
+@pytest.fixture(params=SERVICE_OF)
+def s3_name(request: pytest.FixtureRequest) -> str:
+    return request.param
 
 
 @pytest.fixture
-def s3(services: Services) -> Services:
-    code, output = services.run("start", "s3")
+def s3(services: Services, s3_name: str) -> S3Server:
+    code, output = services.run("start", SERVICE_OF[s3_name])
     assert code == 0, output
-    return services
+    return services.s3(s3_name)
 
 
-def test_s3_takes_and_gives_objects_and_refuses_wrong_keys(s3: Services):
-    obstore.put(bucket(s3.s3_url), "a/b", b"x")
+def test_s3_takes_and_gives_objects_and_refuses_wrong_keys(s3: S3Server):
+    for bucket in (s3.bucket, s3.other_bucket):
+        client(s3).put_object(Bucket=bucket, Key="a/b", Body=b"x")
 
-    assert obstore.get(bucket(s3.s3_url), "a/b").bytes() == b"x"
-    for wrong in ({"access_key_id": "ELSE"}, {"secret_access_key": "else"}):
-        with pytest.raises(obstore.exceptions.PermissionDeniedError):
-            obstore.get(bucket(s3.s3_url, **wrong), "a/b")
-
-
-def test_s3_listens_on_loopback_only_and_not_on_our_ports(s3: Services):
-    heard = [
-        one.laddr for one in psutil.Process(s3.s3_pid()).net_connections("tcp") if one.status == "LISTEN"
-    ]
-
-    assert len(heard) == 8
-    assert {address.ip for address in heard} == {"127.0.0.1"}
-    assert all(20_000 <= address.port < 30_000 for address in heard)
+        assert client(s3).get_object(Bucket=bucket, Key="a/b")["Body"].read() == b"x"
+        for wrong in WRONG:
+            with pytest.raises(ClientError) as refused:
+                client(s3, **wrong).get_object(Bucket=bucket, Key="a/b")
+            assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
 
 
-def test_the_keys_of_s3_are_readable_by_their_owner_only(s3: Services):
-    for name in ("settings.json", "identities.json"):
-        assert (s3.home / "s3" / name).stat().st_mode & 0o777 == 0o600
-    assert (s3.home / "s3").stat().st_mode & 0o777 == 0o700
+def test_s3_listens_on_loopback_only_and_not_on_our_ports(services: Services, s3: S3Server):
+    process = psutil.Process(services.s3_pid(s3.name))
+    heard = [one.laddr for one in process.net_connections("tcp") if one.status == "LISTEN"]
+
+    ports = {address.port for address in heard}
+    assert len(ports) == (1 if s3.name == "minio" else 8)
+    assert {address.ip for address in heard} <= {"127.0.0.1", "::1"}
+    assert all(20_000 <= port < 30_000 for port in ports)
 
 
-def test_a_killed_s3_server_is_noticed_and_started_again_with_its_address(s3: Services):
-    url, pid = s3.s3_url, s3.s3_pid()
+def test_keys_of_s3_are_readable_by_their_owner_only(services: Services, s3: S3Server):
+    home = services.home / SERVICE_OF[s3.name]
+    files = [path for path in home.glob("*.json") if s3.secret_access_key in path.read_text()]
+
+    assert home / "settings.json" in files
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    assert home.stat().st_mode & 0o777 == 0o700
+    assert s3.secret_access_key not in " ".join(psutil.Process(services.s3_pid(s3.name)).cmdline())
+
+
+def test_credentials_are_given_where_there_is_a_token_service(s3: S3Server):
+    role = s3.role_arn or "arn:aws:iam::000000000000:role/none"
+
+    def ask(**changes: str) -> dict[str, object]:
+        return client(s3, "sts", **changes).assume_role(RoleArn=role, RoleSessionName="tests")
+
+    if s3.has_sts:
+        assert ask()["Credentials"]["SessionToken"]
+    else:
+        with pytest.raises(ClientError) as absent:
+            ask()
+        assert absent.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
+    for wrong in WRONG:
+        with pytest.raises(ClientError) as refused:
+            ask(**wrong)
+        assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
+
+
+@pytest.mark.parametrize("s3_name", ["seaweedfs", "minio"], indirect=True)
+def test_a_killed_s3_server_is_noticed_and_started_again_with_its_address(services: Services, s3: S3Server):
+    pid, service = services.s3_pid(s3.name), SERVICE_OF[s3.name]
+    client(s3).put_object(Bucket=s3.bucket, Key="kept", Body=b"x")
     os.kill(pid, signal.SIGKILL)
     psutil.wait_procs([process for process in psutil.process_iter() if process.pid == pid], timeout=30)
 
-    code, output = s3.run("status", "s3")
-    assert (code, "s3: stopped" in output) == (1, True)
-    assert s3.run("start", "s3")[0] == 0
+    code, output = services.run("status", service)
+    assert (code, f"{service}: stopped" in output) == (1, True)
+    assert services.run("start", service)[0] == 0
 
-    assert s3.s3_url == url
-    assert s3.s3_pid() != pid
-    obstore.put(bucket(url), "again", b"x")
+    assert services.s3(s3.name) == s3
+    assert services.s3_pid(s3.name) != pid
+    assert client(s3).get_object(Bucket=s3.bucket, Key="kept")["Body"].read() == b"x"
+
+
+def test_a_server_that_runs_with_other_options_is_started_anew(services: Services):
+    before, server = services.s3_pid("minio"), services.s3("minio")
+    (services.home / "minio" / "launched").write_text("others")
+
+    assert services.run("start", "minio")[0] == 0
+
+    assert services.s3_pid("minio") != before
+    assert services.s3("minio") == server
+
+
+def test_a_stopped_server_that_has_grown_large_begins_anew(services: Services):
+    server = services.s3("minio")
+    services.run("stop", "minio")
+    large = services.home / "minio" / "data" / server.bucket / "large"
+    with large.open("wb") as file:
+        file.truncate(3 * 1024**3)  # takes no space
+
+    assert services.run("start", "minio")[0] == 0
+
+    assert not large.exists()
+    client(server).put_object(Bucket=server.bucket, Key="a", Body=b"x")
+
+
+def test_a_program_that_cannot_be_built_is_reported_with_what_to_do(tmp_path: Path):
+    # A Go that always fails stands for a machine without a network.
+    go = tmp_path / "bin" / "go"
+    go.parent.mkdir()
+    go.write_text("#!/bin/sh\ntest $1 = version && echo go version go1.99 || { echo no network; exit 1; }\n")
+    go.chmod(0o755)
+    fresh = Services(tmp_path / "home")
+    fresh._env |= {
+        "CYNOSURE_CACHE_DIR": str(tmp_path / "cache"),
+        "PATH": f"{go.parent}:{os.environ['PATH']}",
+    }
+
+    code, output = fresh.run("start", "minio")
+
+    assert code == 1
+    assert "minio cannot be built" in output
+    assert "go install" in output
+    assert "no network" in (tmp_path / "cache" / "programs" / "minio.log").read_text()
+
+
+# --- Azure ---------------------------------------------------------------------------------------------
+
+
+def azure_address(services: Services) -> tuple[int, Path]:
+    parts = urlsplit(services.variable("azure", "CYNOSURE_TEST_AZURE"))
+    assert parts.scheme == "https"
+    return parts.port or 0, Path(parse_qs(parts.query)["ca"][0])
+
+
+def test_azure_speaks_https_with_a_certificate_of_its_own_on_loopback_only(services: Services):
+    assert services.run("start", "azure")[0] == 0
+    port, certificate = azure_address(services)
+    context = ssl.create_default_context(cafile=certificate)
+    pid = int((services.home / "azure" / "pid").read_text())
+
+    with (
+        socket.create_connection(("127.0.0.1", port)) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1") as server,
+    ):
+        assert server.version() == "TLSv1.3"
+    with pytest.raises(ssl.SSLError), socket.create_connection(("127.0.0.1", port)) as plain:
+        ssl.create_default_context().wrap_socket(plain, server_hostname="127.0.0.1")
+    listening = [
+        each.laddr for each in psutil.Process(pid).net_connections("inet") if each.status == "LISTEN"
+    ]
+    assert [(each.ip, each.port) for each in listening] == [("127.0.0.1", port)]
+    for secret in ("certificate.key", "settings.json"):
+        assert (services.home / "azure" / secret).stat().st_mode & 0o077 == 0
+
+
+def test_a_killed_azure_server_is_started_again_with_its_address(services: Services):
+    services.run("start", "azure")
+    before = azure_address(services)
+
+    os.kill(int((services.home / "azure" / "pid").read_text()), signal.SIGKILL)
+    code, output = services.run("start", "azure")
+
+    assert code == 0, output
+    assert azure_address(services) == before

@@ -72,6 +72,15 @@ def test_what_a_server_made_for_itself_is_known_from_its_file_and_allowed_there_
     assert [leak.where for leak in known.search(tmp_path)] == [str(tmp_path / "catalog.log")]
 
 
+def test_what_is_gone_when_it_is_looked_for_ends_no_search(known: KnownSecrets, tmp_path: Path):
+    (tmp_path / "root-credentials.json").symlink_to(tmp_path / "gone.json")
+
+    known.add_credentials_files(tmp_path)
+    known.add_credentials_files(tmp_path / "gone")
+
+    assert list(known.search(tmp_path)) == []
+
+
 def test_nothing_is_found_where_nothing_is(known: KnownSecrets, tmp_path: Path):
     (tmp_path / "a.log").write_text(secrets.token_hex(16) + " eyJub3RhdG9rZW4.x.y\n")
     (tmp_path / "empty").touch()

@@ -25,6 +25,7 @@ from cynosure.testing.admin import Admin
 from cynosure.testing.harness.probes import http_ready
 from cynosure.testing.harness.processes import ManagedProcess, Processes
 from cynosure.testing.login import ALL_ROLES, Credential, Login, make_credential
+from cynosure.testing.s3_servers import S3Server
 
 _CYNOSURE = (sys.executable, "-m", "cynosure")
 
@@ -135,6 +136,20 @@ class CatalogServer:
             if has_content:
                 await admin.grant_content(name)
         return self.get(name)
+
+    async def create_catalog_on(
+        self,
+        server: S3Server,
+        name: str = "lake",
+        *,
+        location: str = "",
+        storage: Mapping[str, Any] | None = None,
+    ) -> ServedCatalog:
+        """A new catalog in an unused corner of an S3 server; `storage` changes its definition."""
+        definition = {**server.storage(), **(storage or {})}
+        return await self.create_catalog(
+            name, location=location or server.fresh_location("catalogs"), storage=definition
+        )
 
     async def run_cli(self, *arguments: str) -> str:
         """What a `cynosure` command prints that operates on this server's data directory."""

@@ -9,6 +9,7 @@ used; files are searched as bytes, whatever they are called and however they are
 """
 
 import base64
+import fnmatch
 import json
 import mmap
 import os
@@ -42,34 +43,41 @@ class KnownSecrets:
     """Secrets that must not be found anywhere."""
 
     _words: dict[bytes, str] = field(default_factory=dict)
+    _by_start: dict[bytes, set[bytes]] = field(default_factory=dict)
+    """By their first bytes: there are hundreds of secrets, of many lengths, and gigabytes to search."""
 
     def add(self, secret: str, *, client_id: str = "", kind: str = "a client secret") -> str:
         """Remember a secret, also as HTTP's Basic scheme would send it; returns it."""
         if len(secret) < _SHORTEST or not _WORD.fullmatch(secret.encode()):
             raise ValueError(f"Only secrets of at least {_SHORTEST} letters and digits can be searched for")
-        self._words[secret.encode()] = kind
+        self._remember(secret.encode(), kind)
         if client_id:
             basic = base64.b64encode(f"{client_id}:{secret}".encode()).rstrip(b"=")
-            self._words[basic] = f"{kind} in base64"
+            self._remember(basic, f"{kind} in base64")
         return secret
+
+    def _remember(self, word: bytes, kind: str) -> None:
+        self._words[word] = kind
+        self._by_start.setdefault(word[:_SHORTEST], set()).add(word)
 
     def add_credentials_files(self, directory: Path) -> None:
         """Remember what servers below a directory made for themselves."""
-        for path in directory.rglob(CREDENTIALS_FILES):
-            for secret in _strings(json.loads(path.read_bytes())):
-                if len(secret) >= _SHORTEST and _WORD.fullmatch(secret.encode()):
-                    self.add(secret, kind=MADE_BY_SERVER)
+        for folder, names in _walk(directory):
+            for name in fnmatch.filter(names, CREDENTIALS_FILES):
+                for secret in _strings(json.loads((folder / name).read_bytes())):
+                    if len(secret) >= _SHORTEST and _WORD.fullmatch(secret.encode()):
+                        self.add(secret, kind=MADE_BY_SERVER)
 
     def search_bytes(self, data: "bytes | mmap.mmap", where: str) -> Iterator[Leak]:
         """Every known secret, and every token, in something that was written."""
-        lengths = {len(word) for word in self._words}
+        by_start = self._by_start
         for found in _WORD.finditer(data):
             word = found[0]
             # What stands before and after a secret may look like a part of it.
-            for length in lengths:
-                for start in range(len(word) - length + 1):
-                    if (what := self._words.get(word[start : start + length])) is not None:
-                        yield Leak(where, what, found.start() + start)
+            for start in range(len(word) - _SHORTEST + 1):
+                for secret in by_start.get(word[start : start + _SHORTEST], ()):
+                    if word.startswith(secret, start):
+                        yield Leak(where, self._words[secret], found.start() + start)
         for found in _TOKEN.finditer(data):
             yield Leak(where, "a signed token", found.start())
 
@@ -99,6 +107,7 @@ KNOWN = KnownSecrets()
 
 
 def _walk(directory: Path) -> Iterator[tuple[Path, list[str]]]:
+    """Folders and the files in them. What disappears meanwhile is passed over."""
     for folder, _, names in os.walk(directory):
         yield Path(folder), [name for name in names if (Path(folder) / name).is_file()]
 

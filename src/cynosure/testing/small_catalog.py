@@ -26,7 +26,7 @@ from cynosure.persistence.references import DEFAULT_REALM
 from cynosure.persistence.settings import PersistenceSettings
 from cynosure.storage.config import FileStorage
 from cynosure.storage.location import Location
-from cynosure.storage.open_fileio import FileIOs
+from cynosure.storage.open_storage import Storages
 from cynosure.storage.settings import StorageSettings
 
 ROOT = operator_caller("root")
@@ -47,12 +47,13 @@ async def open_directory_in(
     catalog_settings: CatalogSettings | None = None,
     clock: Clock | None = None,
     access: AuthSettings | None = None,
+    storage: StorageSettings | None = None,
 ) -> AsyncIterator[Directory]:
     """The catalogs of a fresh store; their files go below `folder`."""
     opened = open_persistence(url, settings or PersistenceSettings(), initialise=True, clock=clock)
     async with (
         opened as persistence,
-        directory_on(persistence, folder, catalog_settings, access=access) as directory,
+        directory_on(persistence, folder, catalog_settings, access=access, storage=storage) as directory,
     ):
         yield directory
 
@@ -64,6 +65,7 @@ async def directory_on(
     catalog_settings: CatalogSettings | None = None,
     *,
     access: AuthSettings | None = None,
+    storage: StorageSettings | None = None,
 ) -> AsyncIterator[Directory]:
     """Another process's view of the catalogs of a store that is open already."""
     catalog_settings = catalog_settings or CatalogSettings()
@@ -79,12 +81,13 @@ async def directory_on(
         access=access,
     )
     keyring = cache(lambda: open_keyring(KeyringSettings(), folder))
-    files = FileIOs(keyring, StorageSettings(), file_roots=[Location.parse(str(folder))])
+    file_roots = [Location.parse(str(folder))]
+    storages = Storages(keyring, storage or StorageSettings(), persistence.clock, file_roots=file_roots)
     try:
-        yield Directory(shared, files)
+        yield Directory(shared, storages)
     finally:
         await background.close()
-        files.close()
+        storages.close()
 
 
 async def make_catalog(directory: Directory, folder: Path, name: str = "lake") -> OpenCatalog:

@@ -240,3 +240,16 @@ def test_a_failing_test_shows_the_logs_of_its_processes(tmp_path: Path):
     assert done.returncode == 1
     assert "log of teller" in done.stdout
     assert "a clue" in done.stdout
+
+
+async def test_a_failure_is_shown_with_the_logs_of_those_that_started_and_of_those_that_did_not(
+    processes: Processes,
+):
+    started = await processes.start("one", [sys.executable, "-c", "print('hello')"])
+    await started.wait_exit()
+    with pytest.raises(FileNotFoundError):
+        await processes.start("none", ["/no/such/program"])
+
+    described = [process.describe() for process in processes.all]
+
+    assert described == [(f"log of one, pid {started.pid}", "hello"), ("log of none, never started", "")]

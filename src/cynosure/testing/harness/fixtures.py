@@ -49,5 +49,5 @@ def pytest_runtest_makereport(
     group = getattr(item, "funcargs", {}).get("processes")
     if report.failed and isinstance(group, Processes):
         for process in group.all:
-            report.sections.append((f"log of {process.name}, pid {process.pid}", process.log_tail()))
+            report.sections.append(process.describe())
     return report

@@ -96,6 +96,11 @@ class ManagedProcess:
             return "(nothing)"
         return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-lines:])
 
+    def describe(self) -> tuple[str, str]:
+        """What to show beside a failure: a title, and the end of the log. Also of one that never started."""
+        when = "never started" if self._popen is None else f"pid {self._popen.pid}"
+        return f"log of {self.name}, {when}", self.log_tail()
+
     async def start(self) -> None:
         """Start it and wait until the probe says that it is ready."""
         assert not self.is_running, f"{self.name} is running"
