@@ -15,12 +15,14 @@ import os
 import uuid
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from cynosure.testing.catalog_server import CatalogServer, RestCatalog, ServedCatalog, start_catalog_server
 from cynosure.testing.harness.processes import Processes
+from cynosure.testing.s3_servers import S3Server
 from tests.engines.java import ToolFailed
 
 HERE = Path(__file__).parent
@@ -90,6 +92,30 @@ def make_catalog(request: pytest.FixtureRequest) -> Callable[[], RestCatalog]:
 def make_served_catalog(catalog_server: CatalogServer) -> Callable[[], ServedCatalog]:
     """Makes empty catalogs on a server of ours, for tests that also administer them."""
     return lambda: asyncio.run(catalog_server.create_catalog(unique_name()))
+
+
+class MakeLake(Protocol):
+    def __call__(self, server: S3Server, **storage: Any) -> ServedCatalog: ...
+
+
+@pytest.fixture(scope="session")
+def make_lake(catalog_server: CatalogServer) -> Iterator[MakeLake]:
+    """Makes empty catalogs on an S3 server whose clients bring no keys: they get access from the catalog.
+
+    Their files are deleted in the end, since such servers are kept from run to run.
+    """
+    used: list[tuple[S3Server, str]] = []
+
+    def make(server: S3Server, **storage: Any) -> ServedCatalog:
+        location = server.fresh_location("engines")
+        used.append((server, location))
+        return asyncio.run(
+            catalog_server.create_catalog_on(server, unique_name(), location=location, storage=storage)
+        )
+
+    yield make
+    for server, location in used:
+        server.delete_below(location)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 INSTALL_JAVA = "apt-get install --no-install-recommends default-jdk-headless maven"
+SHORT_LIVED = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Options for a Java that runs some seconds, beside other work: the compiler that pays off late, and parallel
+collection, cost more than they bring."""
 
 
 class ToolFailed(Exception):

@@ -207,6 +207,39 @@ def test_roles_privileges_and_namespaces(polaris: Polaris, catalog_server: Catal
     assert not_empty.code == 1
 
 
+def test_policies(polaris: Polaris, catalog_server: CatalogServer, name: str, tmp_path: Path) -> None:
+    create_catalog(polaris, catalog_server, name)
+    ok(polaris("namespaces", "create", "eu", "--catalog", name))
+    file = tmp_path / "policy.json"
+    file.write_text('{"enable": true, "config": {"target_file_size_bytes": 134217728}}')
+    place = ("--catalog", name, "--namespace", "eu")
+    said = ("--policy-file", str(file), "--policy-description", "Keep files large.")
+
+    ok(polaris("policies", "create", *place, *said, "--policy-type", "system.data-compaction", "compact"))
+    onto = ("--attachment-type", "namespace", "--attachment-path", "eu")
+    ok(polaris("policies", "attach", *place, *onto, "--parameters", "k=v", "compact"))
+    ok(polaris("policies", "attach", *place, "--attachment-type", "catalog", "compact"))
+    listed = ok(polaris("policies", "list", *place))
+    [near] = polaris("policies", "list", *place, "--applicable").documents()
+    [far] = polaris("policies", "list", "--catalog", name, "--applicable").documents()
+    file.write_text('{"enable": false}')
+    ok(polaris("policies", "update", *place, "--policy-file", str(file), "compact"))
+    [shown] = polaris("policies", "get", *place, "compact").documents()
+    refused = polaris("policies", "delete", *place, "compact")
+    ok(polaris("policies", "detach", *place, *onto, "compact"))
+    ok(polaris("policies", "delete", *place, "--detach-all", "compact"))
+    gone = polaris("policies", "get", *place, "compact")
+
+    assert "compact" in listed
+    assert (near["name"], near["inherited"], near["namespace"]) == ("compact", False, ["eu"])
+    assert (far["name"], far["version"]) == ("compact", 0)
+    assert json.loads(shown["policy"]["content"]) == {"enable": False}
+    assert shown["policy"]["version"] == 1
+    assert refused.code == 1
+    assert "PolicyInUseException" in refused.err
+    assert gone.code == 1
+
+
 def test_a_setup_file_is_applied_by_theirs_and_ours_understands_it(
     polaris: Polaris, catalog_server: CatalogServer, name: str, tmp_path: Path
 ) -> None:
@@ -226,6 +259,12 @@ catalogs:
         assign_to: [{name}-analysts]
         privileges: {{catalog: [TABLE_LIST], namespace: {{eu.orders: [TABLE_READ_DATA]}}}}
     namespaces: [eu.orders, us]
+    policies:
+      compact:
+        namespace: us
+        type: system.data-compaction
+        content: {{enable: true}}
+        attach: [{{type: namespace, path: eu.orders}}, {{type: catalog}}]
 """
     )
 

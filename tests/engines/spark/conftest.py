@@ -1,7 +1,7 @@
 """One Spark for all tests here, with our catalog as `c`.
 
-A maintainer must not break: Spark listens on loopback only, and its catalog has no cache, so that every
-statement meets the server.
+A maintainer must not break: Spark listens on loopback only, its catalog has no cache, so that every statement
+meets the server, and the only keys it finds on this machine lead nowhere.
 """
 
 import os
@@ -15,6 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cynosure.testing.catalog_server import RestCatalog
+from tests.engines.java import SHORT_LIVED
+from tests.engines.poison import POISON
 from tests.engines.spark.jars import find_jars
 
 HERE = Path(__file__).parent
@@ -50,33 +52,40 @@ def spark(rest_catalog: RestCatalog, tmp_path_factory: pytest.TempPathFactory) -
     # Spark takes these from the environment of the process that starts it.
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    # Short-lived and beside other work: the compiler that pays off late, and parallel collection, cost more.
-    java_options = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+    # Java keeps the environment it is started in.
+    keys = {name: os.environ.get(name) for name in POISON}
+    os.environ.update(POISON)
+    scratch = tmp_path_factory.mktemp("spark")
     settings = {
         **configure(rest_catalog, "c"),
         **configure(rest_catalog, "lean", **{"snapshot-loading-mode": "refs"}),
         "spark.jars": ",".join(map(str, find_jars())),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.defaultCatalog": "c",
-        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark-warehouse")),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": java_options,
+        "spark.driver.extraJavaOptions": " ".join([*SHORT_LIVED, f"-Djava.io.tmpdir={scratch}"]),
+        "spark.local.dir": str(scratch),
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
     }
     builder = SparkSession.builder.master("local[2]").appName("cynosure-tests")
     session = builder.config(map=settings).getOrCreate()
+    for name, value in keys.items():
+        os.environ.pop(name)
+        os.environ.update({} if value is None else {name: value})
     yield session
     gateway = session.sparkContext._gateway
     assert gateway
     session.stop()
-    # Without this, Java stays until this process ends.
     gateway.shutdown()
+    # Asked politely, Java waits ten seconds for threads of Iceberg that have nothing to do any more.
+    gateway.proc.kill()
+    gateway.proc.wait()
     gateway.proc.stdin.close()
-    gateway.proc.wait(timeout=30)
 
 
 @pytest.fixture

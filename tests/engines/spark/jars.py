@@ -1,4 +1,4 @@
-"""Iceberg's runtime for Spark: fetched once by Spark's own resolver, then used from the cache.
+"""Iceberg for Spark, and its FileIO for S3: fetched once by Spark's own resolver, then used from the cache.
 
 CYNOSURE_SPARK_JARS names a folder that holds the jars already, for machines without a network.
 
@@ -14,12 +14,15 @@ from pathlib import Path
 
 from tests.engines.java import ToolFailed, find_cache, find_java, lock_cache, run_tool
 
-COORDINATES = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+COORDINATES = (
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,org.apache.iceberg:iceberg-aws-bundle:1.12.0"
+)
 # File name → SHA-256.
 PINNED = {
     "iceberg-spark-runtime-4.1_2.13-1.12.0.jar": (
         "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82"
-    )
+    ),
+    "iceberg-aws-bundle-1.12.0.jar": "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
 }
 
 # Starting a session is the only way to Spark's resolver that Spark documents.

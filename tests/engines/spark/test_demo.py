@@ -3,16 +3,16 @@
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.mark.timeout(175)
-def test_the_demo_ends_by_itself_without_a_terminal():
+def run_demo(*arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, "scripts/demo"],
+        [sys.executable, "scripts/demo", *arguments],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -21,5 +21,30 @@ def test_the_demo_ends_by_itself_without_a_terminal():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "That is what exists today" in done.stdout
-    assert "ann MAY NOT commit-table" in done.stdout
     assert "client secret  ********" in done.stdout
+    return done.stdout + done.stderr
+
+
+@pytest.mark.timeout(175)
+def test_the_demo_ends_by_itself_without_a_terminal():
+    output = run_demo()
+
+    assert "ann MAY NOT commit-table" in output
+    assert "policies='shop.only-charts'" in output
+
+
+def test_the_demo_on_s3_vends_and_shows_no_key(s3_url: str):
+    output = run_demo("--s3")
+
+    assert "s3.session-token = ********" in output
+    assert output.count("access denied") == 5
+    assert str(urlsplit(s3_url).password) not in output
+
+
+def test_the_demo_says_what_it_takes():
+    done = subprocess.run(
+        [sys.executable, "scripts/demo", "--gcs"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 1
+    assert "./dev demo --s3" in done.stderr
