@@ -17,10 +17,13 @@ from cynosure.testing.catalog_server import (
 )
 from cynosure.testing.catalog_storm.clients import NAMESPACE, Clients, Ledger
 from cynosure.testing.catalog_storm.judge import judge, metadata_files
+from cynosure.testing.catalog_storm.places import PlaceStorm
 from cynosure.testing.harness.processes import Processes
 from cynosure.testing.login import make_credential
+from cynosure.testing.s3_servers import find_s3_servers
 
 from .conftest import IS_SOAK
+from .lakes import problems_of
 from .phoenix import start_phoenix, until
 
 pytestmark = pytest.mark.anyio
@@ -74,8 +77,44 @@ async def test_kill_9_at_random_moments_loses_no_acknowledged_commit(
     assert left >= named
     assert json.loads(swept)["files"] >= len(named)
     assert await strays_in(phoenix.server, "lake") == []
+    assert await problems_of(phoenix.server) == []
     assert await judge(lake, TABLES, ledger) == []
     assert await phoenix.server.process.stop() == 0
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize("part", range(10 if IS_SOAK else 1))
+async def test_kill_9_among_tables_that_want_the_same_places_leaves_none_overlapping(
+    processes: Processes, tmp_path: Path, rng: random.Random, part: int
+) -> None:
+    """I27, I46, I51, I60, I61, I62: and who is restricted reads nothing without its restriction."""
+    phoenix = await start_phoenix(processes, tmp_path, f"sqlite:{tmp_path}/store.db")
+    store = find_s3_servers()["minio"]
+    base = store.fresh_location("storms")
+    lake = await phoenix.server.create_catalog_on(store, "lake", location=base)
+    storm = PlaceStorm(phoenix.server, lake, base, rng.getrandbits(32))
+    await storm.prepare()
+
+    blowing = asyncio.create_task(storm.blow(6))
+    for _ in range(8):
+        told, read = storm.told.total(), storm.restricted_reads
+        await until(
+            lambda told=told, read=read: storm.told.total() > told + 10 and storm.restricted_reads > read
+        )
+        await asyncio.sleep(rng.uniform(0.0, 0.1))
+        await phoenix.kill()
+    told = storm.told.total()
+    await until(lambda: storm.told.total() > told + 10)
+    blowing.cancel()
+    with suppress(asyncio.CancelledError):
+        await blowing
+
+    assert storm.unexpected == []
+    assert {"create", "stage", "send_files", "drop", "attach"} <= storm.told.keys()
+    assert await storm.judge() == []
+    assert await problems_of(phoenix.server) == []
+    assert await phoenix.server.process.stop() == 0
+    store.delete_below(base)
 
 
 @pytest.mark.postgres

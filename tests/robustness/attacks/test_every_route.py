@@ -35,6 +35,8 @@ PARAMETERS = {
     "namespace": "ns",
     "table": "t",
     "view": "v",
+    "generic-table": "g",
+    "policy-name": "p",
     "catalogName": "lake",
     "catalogRoleName": "catalog_admin",
     "principalName": "root",
@@ -57,6 +59,8 @@ async def routes(root: httpx.AsyncClient) -> list[tuple[str, str]]:
         "/api/catalog/v1/lake/namespaces/ns/views",
         json={"name": "v", "schema": {**SCHEMA, "schema-id": 0}, "view-version": VERSION, "properties": {}},
     )
+    await root.post("/api/catalog/polaris/v1/lake/namespaces/ns/generic-tables", json=_GENERIC)
+    await root.post("/api/catalog/polaris/v1/lake/namespaces/ns/policies", json=_POLICY)
     described = (await root.get("/openapi.json")).json()
     return [(method, path) for path, methods in described["paths"].items() for method in methods]
 
@@ -104,6 +108,9 @@ async def everything(admin: Admin) -> list[Any]:
             "/api/catalog/v1/lake/namespaces/ns/tables",
             "/api/catalog/v1/lake/namespaces/ns/views",
             "/api/catalog/v1/lake/namespaces/ns/tables/t",
+            "/api/catalog/polaris/v1/lake/namespaces/ns/generic-tables/g",
+            "/api/catalog/polaris/v1/lake/namespaces/ns/policies/p",
+            "/api/catalog/polaris/v1/lake/applicable-policies",
             "/api/management/v1/catalogs/lake",
             "/api/management/v1/catalogs/lake/catalog-roles",
             "/api/management/v1/catalogs/lake/catalog-roles/catalog_admin/grants",
@@ -133,12 +140,41 @@ _REPORT = {
     "operation": "append",
     "metrics": {},
 }
+_POLARIS = "/api/catalog/polaris/v1/{prefix}/namespaces/{namespace}"
+_GENERIC = {"name": "g", "format": "delta"}
+_POLICY = {"name": "p", "type": "system.data-compaction", "content": '{"enable": true}'}
+_ON_CATALOG = {"target": {"type": "catalog", "path": []}}
+_NOTIFICATION = {
+    "notification-type": "DROP",
+    "payload": {
+        "table-name": "t",
+        "timestamp": 1,
+        "table-uuid": "3c1d0f3a-4b8e-4b0a-8d8c-6a4f5f1f2e10",
+        "metadata-location": "",
+    },
+}
 BODIES: dict[tuple[str, str], Any] = {
     ("post", "/api/catalog/cynosure/v1/{prefix}/dropped/{id}/restore"): {},
     ("post", f"{_NS}/tables/{{table}}/metrics"): _REPORT,
     ("post", f"{_NS}/tables/{{table}}/unregister"): None,
     ("post", f"{_NS}/register"): {"name": "mine", "metadata-location": "file:///x.metadata.json"},
     ("post", f"{_NS}/register-view"): {"name": "mine", "metadata-location": "file:///x.metadata.json"},
+    ("post", f"{_POLARIS}/generic-tables"): {"name": "mine", "format": "delta"},
+    ("post", f"{_POLARIS}/policies"): {**_POLICY, "name": "mine"},
+    ("put", f"{_POLARIS}/policies/{{policy-name}}"): {
+        "content": '{"enable": false}',
+        "current-policy-version": 0,
+    },
+    ("put", f"{_POLARIS}/policies/{{policy-name}}/mappings"): _ON_CATALOG,
+    ("post", f"{_POLARIS}/policies/{{policy-name}}/mappings"): _ON_CATALOG,
+    ("post", f"{_NS}/tables/{{table}}/notifications"): _NOTIFICATION,
+    ("post", f"{_NS}/tables/{{table}}/sign"): {
+        "region": "us-east-1",
+        "method": "GET",
+        "uri": "http://127.0.0.1:9/bucket/t/file",
+        "headers": {},
+    },
+    ("post", f"{_MANAGE}/cynosure/catalogs/{{catalogName}}/check-storage"): None,
     ("post", f"{_MANAGE}/catalogs"): {
         "catalog": {
             "type": "INTERNAL",
