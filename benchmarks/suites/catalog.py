@@ -16,6 +16,7 @@ Requests to our server carry a token, and are authorized; a peer's only if its a
 A maintainer must not break: every target gets the same requests; errors are counted and shown.
 """
 
+import json
 import os
 import tempfile
 import time
@@ -92,11 +93,14 @@ async def _make_snapshots(connection: Connection, target: Target) -> str:
     await _send(connection, f"{target.catalog.root}/namespaces", {"namespace": ["many"], "properties": {}})
     tables = f"{target.catalog.namespace('many')}/tables"
     await _send(connection, tables, _new_table("many"))
+    loaded = await connection.request("GET", f"{tables}/many", None)
+    location = str(json.loads(loaded.body)["metadata"]["location"])
     now_ms = time.time_ns() // 1_000_000
     for first in range(1, SNAPSHOTS, _SNAPSHOTS_AT_ONCE):
         numbers = range(first, first + _SNAPSHOTS_AT_ONCE)
         updates: list[dict[str, object]] = [
-            {"action": "add-snapshot", "snapshot": _snapshot(number, now_ms + number)} for number in numbers
+            {"action": "add-snapshot", "snapshot": _snapshot(number, now_ms + number, location)}
+            for number in numbers
         ]
         ref = {"ref-name": "main", "type": "branch", "snapshot-id": numbers[-1]}
         updates.append({"action": "set-snapshot-ref", **ref})
@@ -112,12 +116,12 @@ def _new_table(name: str) -> dict[str, object]:
     return {"name": name, "schema": SCHEMA, "stage-create": False, "properties": {}}
 
 
-def _snapshot(number: int, time_ms: int) -> dict[str, object]:
+def _snapshot(number: int, time_ms: int, location: str) -> dict[str, object]:
     snapshot: dict[str, object] = {
         "snapshot-id": number,
         "sequence-number": number,
         "timestamp-ms": time_ms,
-        "manifest-list": f"s3://lake/warehouse/many/metadata/snap-{number:019d}-1-0b1a.avro",
+        "manifest-list": f"{location}/metadata/snap-{number:019d}-1-0b1a.avro",
         "summary": {
             "operation": "append",
             "added-data-files": "4",
