@@ -5,7 +5,17 @@ A maintainer must not break: these values never change, as in `values.py`.
 
 from cynosure.catalog.closing import CLOSING_MARK, ClosingMark
 from cynosure.catalog.dropped import DROPPED, DroppedEntity
-from cynosure.catalog.entities import CATALOG, NAMESPACE, CatalogEntity, NamespaceEntity
+from cynosure.catalog.entities import (
+    CATALOG,
+    GENERIC_TABLE,
+    NAMESPACE,
+    POLICY,
+    CatalogEntity,
+    GenericTableEntity,
+    KeptLocation,
+    NamespaceEntity,
+    PolicyEntity,
+)
 from cynosure.catalog.managed.state import (
     CHUNK,
     POINTER,
@@ -18,11 +28,14 @@ from cynosure.catalog.managed.state import (
     TableState,
 )
 from cynosure.catalog.managed.view_state import VIEW, ViewState
+from cynosure.catalog.policies.mappings import POLICY_MAPPING, PolicyMapping
 from cynosure.catalog.reports import METRICS_REPORT, MetricsReport
+from cynosure.catalog.staged import STAGED, StagedTable
 from cynosure.iceberg.fragments import Fragments
+from cynosure.persistence.commit.records import raw_detail
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import CatalogId, ObjId
-from cynosure.storage.config import FileStorage, S3Kms, S3Storage, S3Sts
+from cynosure.storage.config import AzureStorage, FileStorage, GcsStorage, S3Kms, S3Storage, S3Sts
 
 _AT_US = 1_767_225_600_000_000
 _CHUNK = Fragments.of([(7, b'{"snapshot-id":7}'), (8, b'{"snapshot-id":8}')]).chunks[0]
@@ -39,6 +52,45 @@ CATALOG_VALUES = {
             updated_us=_AT_US + 1,
             version=2,
             properties={"owner": "data team"},
+        ),
+    ),
+    "catalog-gcs": (
+        CATALOG,
+        CatalogEntity(
+            id=CatalogId("1004"),
+            name="lake",
+            base_location="gs://bucket/lake",
+            storage=GcsStorage(
+                allowed_locations=("gs://bucket/lake",),
+                gcs_service_account="lake@project.iam.gserviceaccount.com",
+                endpoint="https://gcs.example.com",
+                token_endpoint="https://tokens.example.com",
+                sealed_keys=b"sealed",
+                storage_name="archive",
+            ),
+            created_us=_AT_US,
+            updated_us=_AT_US,
+        ),
+    ),
+    "catalog-azure": (
+        CATALOG,
+        CatalogEntity(
+            id=CatalogId("1005"),
+            name="lake",
+            base_location="abfss://lake@acct.dfs.core.windows.net/lake",
+            storage=AzureStorage(
+                allowed_locations=("abfss://lake@acct.dfs.core.windows.net/lake",),
+                tenant_id="11111111-2222-3333-4444-555555555555",
+                multi_tenant_app_name="Cynosure",
+                consent_url="https://login.example.com/consent",
+                hierarchical=True,
+                endpoint="https://azure.example.com",
+                authority_host="https://login.example.com",
+                sealed_keys=b"sealed",
+                storage_name="archive",
+            ),
+            created_us=_AT_US,
+            updated_us=_AT_US,
         ),
     ),
     "catalog-s3": (
@@ -90,6 +142,54 @@ CATALOG_VALUES = {
     "namespace": (
         NAMESPACE,
         NamespaceEntity(id=ObjId(2001), created_us=_AT_US, updated_us=_AT_US, properties={"k": "v"}),
+    ),
+    "catalog-external": (
+        CATALOG,
+        CatalogEntity(
+            id=CatalogId("1004"),
+            name="theirs",
+            base_location="file:///warehouse/theirs",
+            storage=FileStorage(allowed_locations=("file:///warehouse/theirs",)),
+            created_us=_AT_US,
+            updated_us=_AT_US,
+            kind="EXTERNAL",
+        ),
+    ),
+    "generic-table": (
+        GENERIC_TABLE,
+        GenericTableEntity(
+            id=ObjId(7001),
+            format="delta",
+            created_us=_AT_US,
+            location="s3://bucket/events",
+            doc="Raw events.",
+            properties={"k": "v"},
+        ),
+    ),
+    "policy": (
+        POLICY,
+        PolicyEntity(
+            id=ObjId(6001),
+            type="system.data-compaction",
+            created_us=_AT_US,
+            updated_us=_AT_US + 1,
+            content='{"enable":true}',
+            description="Keep files large.",
+            version=1,
+            created_by="alice",
+        ),
+    ),
+    "policy-mapping": (
+        POLICY_MAPPING,
+        PolicyMapping(
+            policy_id=ObjId(6001),
+            target_id=ObjId(3001),
+            target_kind="table",
+            attached_us=_AT_US,
+            attached_by="alice",
+            parameters={"k": "v"},
+            detail=raw_detail({"columns": [1]}),
+        ),
     ),
     "closing-mark": (CLOSING_MARK, ClosingMark(principal="alice", closed_us=_AT_US)),
     "dropped": (
@@ -171,6 +271,91 @@ CATALOG_VALUES = {
             principal="alice",
             json=b'{"report-type":"scan-report"}',
             snapshot_id=8,
+        ),
+    ),
+    "catalog-tightened": (
+        CATALOG,
+        CatalogEntity(
+            id=CatalogId("1003"),
+            name="lake",
+            base_location="file:///warehouse/lake/new",
+            storage=FileStorage(allowed_locations=("file:///warehouse/lake/new",)),
+            created_us=_AT_US,
+            updated_us=_AT_US + 2,
+            version=3,
+            kept=(KeptLocation("file:///warehouse/lake", _AT_US + 2),),
+        ),
+    ),
+    "staged-table": (
+        STAGED,
+        StagedTable(
+            id=ObjId(6001),
+            path=("ns", "t"),
+            table_uuid="9c12d441-03fe-4693-9a96-a0705ddf69c1",
+            location="s3://bucket/lake/ns/t-1771",
+            claims=("s3://bucket/data/t",),
+            principal_id=7001,
+            principal="alice",
+            created_us=_AT_US,
+        ),
+    ),
+    "table-pointer-with-claims": (
+        POINTER,
+        TablePointer(
+            id=ObjId(3002),
+            created_us=_AT_US,
+            metadata_location="s3://bucket/imports/v1.metadata.json",
+            location="s3://bucket/t2",
+            claims=("s3://bucket/imports/v1.metadata.json",),
+        ),
+    ),
+    "view-with-claims": (
+        VIEW,
+        ViewState(
+            id=ObjId(4002),
+            created_us=_AT_US,
+            updated_us=_AT_US,
+            metadata_location="s3://bucket/lake/w/metadata/00001-x.metadata.json",
+            file_number=1,
+            location="s3://bucket/lake/w",
+            json=b'{"view-uuid":"y"}',
+            claims=("s3://bucket/lake/v",),
+        ),
+    ),
+    "dropped-with-claims": (
+        DROPPED,
+        DroppedEntity(
+            kind="table",
+            entity_id=ObjId(3003),
+            path=("ns", "t"),
+            state=ObjRef(ObjId(3004), "table"),
+            dropped_us=_AT_US,
+            principal="alice",
+            location="s3://bucket/t3",
+            claims=("s3://bucket/data/t3", "s3://bucket/old/t3"),
+            heir_id=7001,
+        ),
+    ),
+    "table-with-claims": (
+        TABLE,
+        TableState(
+            id=ObjId(3005),
+            created_us=_AT_US,
+            updated_us=_AT_US,
+            metadata_location="s3://bucket/t5/metadata/00001-x.metadata.json",
+            file_number=1,
+            format_version=2,
+            table_uuid="9c12d441-03fe-4693-9a96-a0705ddf69c2",
+            location="s3://bucket/t5",
+            last_sequence_number=0,
+            last_updated_ms=_AT_US // 1000,
+            last_column_id=1,
+            current_schema_id=0,
+            default_spec_id=0,
+            last_partition_id=999,
+            default_sort_order_id=0,
+            properties={"write.data.path": "s3://bucket/data/t5"},
+            claims=("s3://bucket/data/t5", "s3://bucket/old/t5"),
         ),
     ),
 }

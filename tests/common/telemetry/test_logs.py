@@ -222,3 +222,12 @@ def test_a_value_whose_repr_fails_does_not_fail_the_caller(start, capsys):
     log.event("a.c")
 
     assert [event["event"] for event in events(stream)] == ["a.b", "a.c"]
+
+
+def test_requests_that_this_server_sends_are_not_told_one_by_one(start):
+    stream = start(log_format="json")
+
+    logging.getLogger("httpx").info("HTTP Request: POST")
+    logging.getLogger("httpx").warning("worth knowing")
+
+    assert [each["event"] for each in events(stream)] == ["worth knowing"]

@@ -107,6 +107,8 @@ def start_logging(settings: TelemetrySettings, stream: TextIO | None = None) -> 
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level.upper())
+    # It would tell of every request that this server sends: to token services, webhooks, other issuers.
+    logging.getLogger("httpx").setLevel(max(root.level, WARNING))
     logging.captureWarnings(True)
     return handler
 
