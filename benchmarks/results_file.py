@@ -5,6 +5,7 @@ A maintainer must not break: result files are read back years later; fields are 
 
 import os
 import platform
+import re
 import statistics
 import subprocess
 from datetime import UTC, datetime
@@ -18,6 +19,9 @@ from benchmarks.measure import Figures
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
+
+_USER_INFO = re.compile(r"//[^/@\s]*@")
+"""Whoever names a peer with its secret does not want it kept."""
 
 
 class Machine(Struct, frozen=True):
@@ -62,7 +66,7 @@ def make_result(suite: str, options: dict[str, str], candidates: dict[str, list[
         commit=_git("rev-parse", "HEAD") or "unknown",
         is_modified=bool(_git("status", "--porcelain", "--untracked-files=no")),
         machine=describe_machine(),
-        options=options,
+        options={name: _USER_INFO.sub("//", value) for name, value in options.items()},
         candidates=candidates,
     )
 

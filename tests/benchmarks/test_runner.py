@@ -128,3 +128,11 @@ def test_comparing_an_unknown_commit_says_so():
     done = bench("0000000000", "1111111111", module="compare")
     assert done.returncode != 0
     assert "neither a result file nor a commit" in done.stderr
+
+
+def test_a_saved_result_keeps_no_secret_of_a_peer():
+    targets = "peer=http://root:secret@127.0.0.1:1/api,other=http://127.0.0.1:2"
+
+    result = results_file.make_result("catalog", {"targets": targets}, {})
+
+    assert result.options == {"targets": "peer=http://127.0.0.1:1/api,other=http://127.0.0.1:2"}
