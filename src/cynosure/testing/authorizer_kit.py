@@ -112,7 +112,7 @@ class AuthorizerKit:
     @pytest.fixture
     def stage(self) -> Stage:
         """The one thing that a binding supplies."""
-        raise NotImplementedError("A binding of the authorizer kit overrides the fixture stage")
+        pytest.fail("A binding of the authorizer kit overrides the fixture stage")
 
     @pytest.fixture
     def authorizer(self, stage: Stage) -> Authorizer:

@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from cynosure.auth.entities import ROOT
 from cynosure.testing.admin import Admin, Grant
 from cynosure.testing.catalog_server import CatalogServer
 from cynosure.testing.catalog_storm.clients import SCHEMA
@@ -117,7 +118,7 @@ async def everything(admin: Admin) -> list[Any]:
             "/api/management/v1/catalogs/lake/catalog-roles/catalog_admin/principal-roles",
             "/api/management/v1/principals",
             "/api/management/v1/principal-roles",
-            "/api/management/v1/principals/root/principal-roles",
+            f"/api/management/v1/principals/{ROOT}/principal-roles",
         )
     ]
 

@@ -100,11 +100,10 @@ async def give_access_to_new(
 
 def subject_of(catalog: OpenCatalog, caller: Caller, table: Identifier) -> Subject:
     """Whom credentials are made for."""
-    identity = caller.identity
     return Subject(
         realm=caller.realm,
         principal=caller.principal,
-        principal_id=0 if identity is None else identity.principal_id,
+        principal_id=caller.principal_id,
         catalog=catalog.entity.name,
         table=str(table),
     )

@@ -16,7 +16,7 @@ class KitFixtures:
     @pytest.fixture
     def open_handle(self) -> OpenHandle:
         """The one thing that a binding supplies."""
-        raise NotImplementedError("A binding of the backend kit overrides the fixture open_handle")
+        pytest.fail("A binding of the backend kit overrides the fixture open_handle")
 
     @pytest.fixture
     async def backend(self, open_handle: OpenHandle) -> AsyncIterator[Backend]:
