@@ -4,10 +4,10 @@ A maintainer must not break: everything a world does follows from its seed and f
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -15,9 +15,11 @@ from cynosure.common.errors import OutcomeUnknown, Unavailable
 from cynosure.persistence.backends.memory import MemoryBackend
 from cynosure.persistence.cache import ObjectCache
 from cynosure.persistence.ids.owner import Owner
-from cynosure.persistence.spi import REALM_SCOPE, SYSTEM_REALM, Limits, ObjKey, Row
+from cynosure.persistence.spi import REALM_SCOPE, SYSTEM_REALM, ConditionalWrite, Limits, ObjKey, Row
 from cynosure.persistence.store import Store
 from cynosure.testing.harness.clock import ManualClock
+
+T = TypeVar("T")
 
 
 class ProcessClock:
@@ -95,7 +97,10 @@ class UnluckyBackend:
     async def swap(self, row: Row, expected_token: str) -> bool:
         return await self._unlucky(lambda: self._inner.swap(row, expected_token))
 
-    async def _unlucky(self, call: Callable[[], Coroutine[Any, Any, bool]]) -> bool:
+    async def write_each(self, writes: Sequence[ConditionalWrite], *, is_relaxed: bool = False) -> list[bool]:
+        return await self._unlucky(lambda: self._inner.write_each(writes, is_relaxed=is_relaxed))
+
+    async def _unlucky(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
         self.writes += 1
         fault = self.faults.pop(0) if self.faults else self.draw_fault()
         await self._travel()

@@ -9,7 +9,7 @@ from cynosure.common.errors import CorruptObject, MissingObject, OutcomeUnknown,
 from cynosure.persistence.backends.memory import MemoryBackend
 from cynosure.persistence.cache import ObjectCache
 from cynosure.persistence.objects import Stored, struct_type
-from cynosure.persistence.spi import CatalogId, ObjId, ObjKey, RealmId, Row
+from cynosure.persistence.spi import CatalogId, ObjId, ObjKey, RealmId, Row, RowHead
 from cynosure.persistence.store import NewObject, Store
 from cynosure.testing.harness.clock import ManualClock
 
@@ -268,6 +268,67 @@ async def test_a_scan_gives_all_of_one_type_and_scope_in_order_also_id_zero(
     assert [row.id for row in found] == [0, 3, 7, *range(1000, 1300), (1 << 63) - 1]
     assert [row.id for row in await neighbour.scan(COUNTER)] == [1]
     assert await neighbour.scan(CACHED_COUNTER) == []
+
+
+async def test_heads_of_one_type_and_scope_come_in_pages_in_order_also_id_zero(
+    backend: CountingBackend, clock: ManualClock
+) -> None:
+    store, neighbour = store_on(backend, clock), store_on(backend, clock, "d")
+    ids = [0, 3, 7, *range(1000, 1030), (1 << 63) - 1]
+    for obj_id in reversed(ids):
+        await store.insert(COUNTER, ObjId(obj_id), Note(text=str(obj_id)))
+    await store.insert(CACHED_COUNTER, ObjId(1), Note(text="another type"))
+    await neighbour.insert(COUNTER, ObjId(1), Note(text="another scope"))
+
+    found: list[RowHead] = []
+    while page := await store.scan_heads(COUNTER, after=found[-1].key.id if found else None, limit=10):
+        assert len(page) <= 11
+        found += page
+
+    assert [head.key.id for head in found] == ids
+    first = await store.fetch(COUNTER, ObjId(0))
+    assert first is not None
+    assert (found[0].token, found[0].created_us) == (first.token, first.created_us)
+    assert [head.key.id for head in await neighbour.scan_heads(COUNTER)] == [1]
+    assert await neighbour.scan_heads(CACHED_COUNTER) == []
+
+
+async def test_a_page_of_heads_begins_after_the_id_it_is_told(store: Store) -> None:
+    for obj_id in (0, 1, 2):
+        await store.insert(COUNTER, ObjId(obj_id), Note(text="x"))
+
+    assert [head.key.id for head in await store.scan_heads(COUNTER, after=ObjId(0))] == [1, 2]
+    assert await store.scan_heads(COUNTER, after=ObjId(2)) == []
+
+
+async def test_of_scanned_objects_only_those_that_did_not_change_are_deleted(store: Store) -> None:
+    for obj_id in range(5):
+        await store.insert(COUNTER, ObjId(obj_id), Note(text="old"))
+    heads = await store.scan_heads(COUNTER)
+    current = await store.fetch(COUNTER, ObjId(3))
+    assert current is not None
+    assert await store.swap(COUNTER, current, Note(text="new"))
+
+    assert await store.delete_each(heads) == 4
+
+    assert [row.value.text for row in await store.scan(COUNTER)] == ["new"]
+    assert await store.delete_each(heads) == 0
+    assert await store.delete_each([]) == 0
+
+
+async def test_deletions_of_many_are_sent_as_the_backend_wishes_and_seen_by_the_cache(
+    store: Store, backend: CountingBackend
+) -> None:
+    count = 2 * backend.limits.fetch_batch + 3
+    for obj_id in range(count):
+        await store.insert(CACHED_COUNTER, ObjId(obj_id), Note(text="x"))
+    assert await store.find(CACHED_COUNTER, ObjId(1)) is not None
+    heads = await store.scan_heads(CACHED_COUNTER, limit=count)
+
+    assert await store.delete_each(heads, is_relaxed=True) == count
+
+    assert await store.find(CACHED_COUNTER, ObjId(1)) is None
+    assert await store.scan(CACHED_COUNTER) == []
 
 
 # --- unknown outcomes -------------------------------------------------------------------------------

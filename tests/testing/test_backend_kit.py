@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from cynosure.persistence.backends.memory import MemoryBackend
-from cynosure.persistence.spi import Reference, RefKey
+from cynosure.persistence.spi import ConditionalWrite, Insert, Reference, RefKey
 from cynosure.testing.backend_kit import BackendKit
 
 
@@ -70,3 +70,43 @@ async def test_the_memory_backend_itself_passes_where_they_fail() -> None:
     await backend.setup()
 
     await BackendKit().test_a_read_at_once_sees_what_any_handle_was_acknowledged_before(backend, backend)
+
+
+class WritesAllOrNone(MemoryBackend):
+    """Makes many writes one."""
+
+    async def write_each(self, writes: Sequence[ConditionalWrite], *, is_relaxed: bool = False) -> list[bool]:
+        before = dict(self._store.rows)
+        outcomes = await super().write_each(writes, is_relaxed=is_relaxed)
+        if not all(outcomes):
+            self._store.rows = before
+        return [all(outcomes)] * len(outcomes)
+
+
+class AnswersInKeyOrder(MemoryBackend):
+    """Sorts its writes, and forgets how they came."""
+
+    async def write_each(self, writes: Sequence[ConditionalWrite], *, is_relaxed: bool = False) -> list[bool]:
+        return await super().write_each(sorted(writes, key=lambda write: write.key), is_relaxed=is_relaxed)
+
+
+class PutsInsteadOfInserting(MemoryBackend):
+    """Takes the place of what is there, as a careless upsert does."""
+
+    async def write_each(self, writes: Sequence[ConditionalWrite], *, is_relaxed: bool = False) -> list[bool]:
+        for write in writes:
+            if isinstance(write, Insert):
+                self._store.rows.pop(write.key, None)
+        return await super().write_each(writes, is_relaxed=is_relaxed)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mutant", [WritesAllOrNone, AnswersInKeyOrder, PutsInsteadOfInserting])
+async def test_wrong_outcomes_of_many_writes_are_caught(mutant: type[MemoryBackend]) -> None:
+    backend = mutant()
+    await backend.setup()
+
+    with pytest.raises(AssertionError):
+        await BackendKit().test_each_write_of_a_call_has_the_outcome_it_would_have_alone(
+            backend, backend, is_relaxed=False
+        )

@@ -299,6 +299,20 @@ CATALOG_VALUES = {
             created_us=_AT_US,
         ),
     ),
+    "staged-table-with-metadata": (
+        STAGED,
+        StagedTable(
+            id=ObjId(6002),
+            path=("ns", "t"),
+            table_uuid="9c12d441-03fe-4693-9a96-a0705ddf69c1",
+            location="s3://bucket/lake/ns/t-1771",
+            claims=("s3://bucket/data/t",),
+            principal_id=7001,
+            principal="alice",
+            created_us=_AT_US,
+            sealed_metadata=bytes(range(64)),
+        ),
+    ),
     "table-pointer-with-claims": (
         POINTER,
         TablePointer(

@@ -1,6 +1,7 @@
 """Write the golden data of this version: `python -m tests.upgrade.make_golden`, from the root of a checkout.
 
-- `tests/upgrade/golden/layout-N/`   a small store in SQLite, and what is in it (`expected.json`)
+- `tests/upgrade/golden/layout-N/`   a small store in SQLite, and what is in it (`expected.json`); the name
+  goes on with what is new in it, when that needed no new layout
 - `tests/upgrade/golden/types/`      the bytes of one value of every stored type
 
 A maintainer must not break: what exists is never written again. It is what a released version wrote, and
@@ -44,6 +45,7 @@ from .values import GOLDEN
 
 HERE = Path(__file__).parent / "golden"
 TYPE_FILES = HERE / "types"
+NEWEST = f"layout-{LAYOUT}-key-log"
 
 # A small tree with several levels, and everything within its lifetime for the tests that go on.
 SETTINGS = PersistenceSettings(
@@ -155,7 +157,7 @@ def write_types() -> None:
 
 def main() -> None:
     write_types()
-    directory = HERE / f"layout-{LAYOUT}"
+    directory = HERE / NEWEST
     if directory.exists():
         print(f"{directory.name} exists and stays as it is", file=sys.stderr)
     else:

@@ -29,9 +29,11 @@ from cynosure.testing.harness.clock import ManualClock
 from cynosure.testing.storm.writers import MAIN, TYPES, read_counts
 from cynosure.testing.workload import Items
 
-from .make_golden import FOREIGN, HERE, SETTINGS
+from .make_golden import FOREIGN, HERE, NEWEST, SETTINGS
 
 pytestmark = pytest.mark.anyio
+
+STORES = sorted(path.name for path in HERE.glob("layout-*"))
 
 
 class Golden(NamedTuple):
@@ -52,7 +54,7 @@ class Golden(NamedTuple):
             yield persistence
 
 
-@pytest.fixture(params=sorted(path.name for path in HERE.glob("layout-*")))
+@pytest.fixture(params=STORES)
 def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
     source = HERE / request.param
     path = tmp_path / "store.db"
@@ -62,7 +64,8 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
 
 def test_there_is_a_golden_store_of_the_current_layout() -> None:
     """Made by `python -m tests.upgrade.make_golden` in the change that raises the layout."""
-    assert (HERE / f"layout-{LAYOUT}" / "store.db").exists()
+    assert f"layout-{LAYOUT}" in STORES
+    assert NEWEST in STORES
     assert FORMAT_VERSION == 1, "A new format of the file needs a golden store as well."
 
 
@@ -116,6 +119,8 @@ async def test_a_listing_begun_by_its_writer_goes_on(golden: Golden) -> None:
     assert encode_key("ns", "t000b") not in {key for key, _ in second.entries}
 
 
+# Before there was a log of keys, there was no way to send one.
+@pytest.mark.parametrize("golden", [name for name in STORES if "key-log" in name], indirect=True)
 async def test_its_idempotency_keys_still_count(golden: Golden) -> None:
     """I10."""
     async with golden.open() as persistence:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from pyroaring import BitMap64
 
 from cynosure.persistence.commit import COMMIT, Change, Commit, CommitRecord, RequestRecord
-from cynosure.persistence.commit.records import KeyBucket, StoredIndex, raw_detail
+from cynosure.persistence.commit.key_log import KEY_RUN, KeyLog, KeyRun, RunRef, short_hash
+from cynosure.persistence.commit.records import StoredIndex, raw_detail
 from cynosure.persistence.gc.doomed import DOOMED, Doomed, DoomedScope
 from cynosure.persistence.gc.pins import PIN, Pin
 from cynosure.persistence.ids import NODE_LEASE, Owner
@@ -26,6 +27,7 @@ from cynosure.persistence.tasks.row import TaskRow, succeeded
 
 from .auth_values import AUTH_VALUES
 from .catalog_values import CATALOG_VALUES
+from .idempotency_values import IDEMPOTENCY_VALUES
 
 _AT_US = 1_767_225_600_000_000
 _OWNER = Owner(host="catalog-1", pid=4711, started_us=_AT_US)
@@ -50,13 +52,13 @@ def _node_parts(node: Any) -> Any:
     )
 
 
+_KEY_LOG = KeyLog((RunRef(ObjId(1003), 2, _AT_US),), b"").with_entries([short_hash("ab12")], ObjId(1004))
 _COMMIT = Commit(
     CommitRecord(
         sequence=2,
         time_us=_AT_US,
         parents=(ObjId(1001),),
         indexes={"names": StoredIndex(holds="objects", data=b"index")},
-        keys=(KeyBucket(start_us=_AT_US, data=b"keys"),),
         requests=(
             RequestRecord(
                 principal="alice",
@@ -72,8 +74,10 @@ _COMMIT = Commit(
                         detail=raw_detail({"version": 1}),
                     ),
                 ),
+                receipt=b"receipt",
             ),
         ),
+        key_log=_KEY_LOG.pack(),
     )
 )
 _TASK = succeeded(
@@ -96,6 +100,11 @@ GOLDEN = {
     "commit": Golden(COMMIT, _COMMIT, _commit_parts),
     "index-node-leaf": Golden(INDEX_NODE, Leaf.of([(b"a", b"12345678x"), (b"b", b"12345679x")]), _node_parts),
     "index-node-inner": Golden(INDEX_NODE, Inner.of(1, [b"m"], [5, 6]), _node_parts),
+    "key-run": Golden(
+        KEY_RUN,
+        KeyRun.of(KeyLog.EMPTY.with_entries([short_hash("cd34"), short_hash("ab12")], ObjId(1001)).tail),
+        lambda run: (run.data, run.find(int.from_bytes(short_hash("ab12"), "big"))),
+    ),
     "realm": Golden(
         REALM_ENTRY, RealmEntry(name="acme", created_us=_AT_US, properties={"owner": "data team"})
     ),
@@ -128,7 +137,7 @@ GOLDEN = {
             renewed_us=_AT_US,
         ),
     ),
-    **{name: Golden(*value) for name, value in (CATALOG_VALUES | AUTH_VALUES).items()},
+    **{name: Golden(*value) for name, value in (CATALOG_VALUES | AUTH_VALUES | IDEMPOTENCY_VALUES).items()},
 }
 RUNS = [
     RunRecord(

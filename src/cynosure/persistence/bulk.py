@@ -33,7 +33,7 @@ from cynosure.persistence.commit.records import (
 from cynosure.persistence.commit.view import State
 from cynosure.persistence.index import BulkLoad
 from cynosure.persistence.index_nodes import INDEX_NODE
-from cynosure.persistence.lifecycle import Persistence, commit_limits
+from cynosure.persistence.lifecycle import Persistence
 from cynosure.persistence.references import INDEXES, target_of
 from cynosure.persistence.spi import ObjId, Reference, RefKey, Row
 from cynosure.persistence.store import NewObject
@@ -64,7 +64,7 @@ class BulkCommit:
         self._ref = ref
         self._parent = state.commit.record
         self._store = state.store
-        self._limits = commit_limits(persistence.settings)
+        self._limits = persistence.limits
         self._loads: dict[str, BulkLoad] = {}
         self._rows: list[Row] = []
 
@@ -96,8 +96,8 @@ class BulkCommit:
             time_us=max(persistence.clock.now_us(), parent.time_us + 1),
             parents=(ref.head, *parent.parents[: PARENTS_KEPT - 1]) if ref.head != NO_COMMIT else (),
             indexes=indexes,
-            keys=parent.keys,
             requests=(RequestRecord(principal=principal, operation=operation, changes=tuple(feed)),),
+            key_log=parent.key_log,
         )
         commit_id = persistence.ids.next()
         encoded = self._store.encode(NewObject(COMMIT, commit_id, Commit(record)))

@@ -4,6 +4,7 @@ from typing import Any
 
 from cynosure.common.errors import Misconfigured
 from cynosure.persistence.commit import COMMIT
+from cynosure.persistence.commit.key_log import KEY_RUN
 from cynosure.persistence.gc.doomed import DOOMED
 from cynosure.persistence.gc.pins import PIN
 from cynosure.persistence.ids import NODE_LEASE
@@ -18,6 +19,7 @@ OBJECT_TYPES: tuple[ObjectType[Any], ...] = (
     COMMIT,
     DOOMED,
     INDEX_NODE,
+    KEY_RUN,
     NODE_LEASE,
     PIN,
     REALM_ENTRY,

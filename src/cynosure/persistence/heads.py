@@ -67,6 +67,11 @@ class _Ahead(Struct):
 _ahead: ContextVar[_Ahead | None] = ContextVar("heads_read_ahead", default=None)
 
 
+def forget_ahead() -> None:
+    """For a request that has waited for something: what it read ahead when it came is the past."""
+    _ahead.set(None)
+
+
 def _find_ahead(key: RefKey) -> _Ahead | None:
     """What this request has begun to read, if this is part of it."""
     ahead = _ahead.get()

@@ -9,6 +9,7 @@ node id is given back before the backend closes.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 from random import Random, SystemRandom
 
 from cynosure.common.clock import Clock, SystemClock
@@ -39,7 +40,7 @@ from cynosure.persistence.scopes import (
     mend_realms,
     sweep_unlisted,
 )
-from cynosure.persistence.settings import PersistenceSettings, check_lifetimes
+from cynosure.persistence.settings import KEY_LIFETIME, PersistenceSettings, check_lifetimes
 from cynosure.persistence.spi import REALM_SCOPE, SYSTEM_REALM, Backend, CatalogId, RealmId, RefKey
 from cynosure.persistence.store import Store
 from cynosure.persistence.store_info import StoreInfo, ensure_store_info, load_store_info
@@ -64,10 +65,12 @@ class Persistence:
         rng: Random,
         owner: Owner,
         leases: NodeLeases,
+        key_lifetime: timedelta = KEY_LIFETIME,
     ) -> None:
         self.backend = backend
         self.ids = ids
         self.leases = leases
+        self.owner = owner
         self.info = info
         self.types = types
         self.cache = cache
@@ -77,7 +80,7 @@ class Persistence:
         self.counters = Counters()
         self.heads = Heads(backend, clock, max_staleness_s=settings.head_staleness.total_seconds())
         self.page_tokens = PageTokens(info.page_key, clock, settings.page_token_life)
-        self._limits = commit_limits(settings)
+        self.limits = commit_limits(settings, key_lifetime)
         self.tasks = CoordinatedTasks(self.store(SYSTEM_REALM), clock, rng, owner)
         self._committers: dict[RefKey, Committer] = {}
         self._chains: dict[RefKey, Chain] = {}
@@ -98,7 +101,7 @@ class Persistence:
                 ids=self.ids,
                 clock=self.clock,
                 rng=self.rng,
-                limits=self._limits,
+                limits=self.limits,
                 counters=self.counters,
                 indexes=INDEXES[key.name],
             )
@@ -177,13 +180,13 @@ class Persistence:
             await committer.close()
 
 
-def commit_limits(settings: PersistenceSettings) -> CommitLimits:
+def commit_limits(settings: PersistenceSettings, key_lifetime: timedelta = KEY_LIFETIME) -> CommitLimits:
     """The commit loop's limits, from the settings."""
     index = IndexLimits(buffer_bytes=settings.index_buffer_bytes, leaf_entries=settings.index_leaf_entries)
     return CommitLimits(
         index=index,
         deadline_s=settings.commit_deadline.total_seconds(),
-        key_lifetime_s=(settings.idempotency_lifetime + settings.idempotency_buffer).total_seconds(),
+        key_lifetime_s=key_lifetime.total_seconds(),
         recent_heads=settings.recent_heads,
     )
 
@@ -196,11 +199,17 @@ async def open_persistence(
     initialise: bool = False,
     clock: Clock | None = None,
     rng: Random | None = None,
+    key_lifetime: timedelta = KEY_LIFETIME,
 ) -> AsyncIterator[Persistence]:
-    """Open a store for reading and writing. `initialise` makes an empty one ready; else it is refused."""
-    check_lifetimes(settings)
+    """Open a store for reading and writing. `initialise` makes an empty one ready; else it is refused.
+
+    `key_lifetime`: how long idempotency keys are known in a state.
+    """
+    check_lifetimes(settings, key_lifetime)
     backend = open_backend(url)
-    opened = open_persistence_on(backend, settings, initialise=initialise, clock=clock, rng=rng)
+    opened = open_persistence_on(
+        backend, settings, initialise=initialise, clock=clock, rng=rng, key_lifetime=key_lifetime
+    )
     async with opened as persistence:
         yield persistence
 
@@ -214,6 +223,7 @@ async def open_persistence_on(
     types: TypeRegistry | None = None,
     clock: Clock | None = None,
     rng: Random | None = None,
+    key_lifetime: timedelta = KEY_LIFETIME,
 ) -> AsyncIterator[Persistence]:
     """As `open_persistence`, on a backend that is at hand; it is closed at the end all the same.
 
@@ -222,7 +232,7 @@ async def open_persistence_on(
     clock = clock or SystemClock()
     rng = rng or SystemRandom()
     try:
-        check_lifetimes(settings)
+        check_lifetimes(settings, key_lifetime)
         await backend.setup()
         cache = ObjectCache(settings.cache_bytes, clock)
         system = Store(backend, cache, clock, rng, realm=SYSTEM_REALM, catalog=REALM_SCOPE)
@@ -244,6 +254,7 @@ async def open_persistence_on(
                 rng=rng,
                 owner=owner,
                 leases=leases,
+                key_lifetime=key_lifetime,
             )
             if initialise:
                 await _initialise(persistence)

@@ -1,7 +1,7 @@
 """Everything that can be reached from commits, exactly.
 
-The walk knows three things: a commit holds indexes, an index has nodes and values, and any other
-object's envelope names the objects it needs. So it needs no knowledge of application types, installed
+The walk knows three things: a commit holds indexes and runs of keys, an index has nodes and values, and any
+other object's envelope names the objects it needs. So it needs no knowledge of application types, installed
 or not. Ids are unique across a store, and derived objects (parts, say) share their owner's id: marking
 ids is enough.
 
@@ -15,6 +15,7 @@ from typing import Any
 from pyroaring import BitMap64
 
 from cynosure.common.errors import CynosureError, MissingObject
+from cynosure.persistence.commit.key_log import KEY_RUN
 from cynosure.persistence.commit.records import COMMIT, NO_COMMIT, Commit, CommitRecord, Holds
 from cynosure.persistence.index import Index, Node, links
 from cynosure.persistence.index_nodes import INDEX_NODE
@@ -57,13 +58,15 @@ class Reach:
             return commit.record if commit else None
         record = commit.record
         trees: list[tuple[Index, Holds]] = []
+        key_runs: list[ObjRef] = []
         try:
             trees += [(commit.index(name), stored.holds) for name, stored in record.indexes.items()]
-            trees += [(commit.bucket(bucket), "bytes") for bucket in record.keys]
+            key_runs = [ObjRef(run.id, KEY_RUN.name) for run in commit.key_log.runs]
         except CynosureError as error:
             self._on_problem(self.store.key(COMMIT, commit_id), error)
         for index, holds in trees:
             await self._mark_index(index, holds)
+        await self._mark_objects(key_runs)
         return record
 
     async def exists(self, commit_id: ObjId) -> bool:

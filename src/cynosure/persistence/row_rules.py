@@ -5,12 +5,23 @@ to what all of them can hold. A maintainer must not break: a check runs before a
 refused call has applied nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, NoReturn
 
 from cynosure.common.errors import BadInput, TooLarge
-from cynosure.persistence.spi import MAX_ID, TEXT_BYTES, Limits, ObjKey, Reference, RefKey, Row
+from cynosure.persistence.spi import (
+    MAX_ID,
+    TEXT_BYTES,
+    ConditionalWrite,
+    DeleteIf,
+    Limits,
+    ObjKey,
+    Reference,
+    RefKey,
+    Row,
+    Swap,
+)
 
 _REMEMBERED: Final = 4096
 
@@ -56,6 +67,29 @@ def check_conditional(row: Row, limits: Limits) -> None:
 def check_token(token: str) -> None:
     """Refuse a token that no conditionally written row can have, the empty one above all."""
     _check_text("token", token)
+
+
+def check_each(writes: Sequence[ConditionalWrite], limits: Limits) -> None:
+    """Refuse conditional writes of which one cannot be stored, or two are about the same row."""
+    for write in writes:
+        check_write(write, limits)
+    if len({write.key for write in writes}) != len(writes):
+        raise BadInput(
+            "One call writes the same row twice",
+            field="writes",
+            fix="Send the second write in another call: the writes of one call have no order.",
+        )
+
+
+def check_write(write: ConditionalWrite, limits: Limits) -> None:
+    """Refuse a conditional write that cannot be stored."""
+    if isinstance(write, DeleteIf):
+        check_obj_keys((write.key,))
+        check_token(write.expected_token)
+        return
+    check_conditional(write.row, limits)
+    if isinstance(write, Swap):
+        check_token(write.expected_token)
 
 
 def check_ref(ref: Reference) -> None:

@@ -5,7 +5,7 @@ must name every such pair; a new lifetime gets its line there in the same change
 """
 
 from datetime import timedelta
-from typing import Annotated, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -61,10 +61,6 @@ class PersistenceSettings(Struct, frozen=True, forbid_unknown_fields=True):
     head_staleness: DurationOrZero = timedelta(0)
     """How old a head may be that a read is served from. Zero reads the head from the database for every
     request: reads are linearizable and a revoked right is gone with the next request."""
-    idempotency_lifetime: Duration = timedelta(minutes=30)
-    """How long a client may repeat a request with the same idempotency key; advertised to clients."""
-    idempotency_buffer: Duration = timedelta(minutes=5)
-    """How much longer than advertised keys are kept, for clocks that differ and answers on their way."""
     node_lease: NodeLeaseSettings = NodeLeaseSettings()
     """See below."""
     gc: GcSettings = GcSettings()
@@ -76,17 +72,18 @@ class _Sum(NamedTuple):
     duration: timedelta
 
 
-def check_lifetimes(settings: PersistenceSettings) -> None:
+KEY_LIFETIME: Final = timedelta(minutes=35)
+"""How long idempotency keys are known, where nothing else is said (`idempotency.lifetime` and `.buffer`)."""
+
+
+def check_lifetimes(settings: PersistenceSettings, key_lifetime: timedelta = KEY_LIFETIME) -> None:
     """Refuse lifetimes that would let something be collected while it can still be used."""
     gc, lease = settings.gc, settings.node_lease
     deadline = _Sum("persistence.commit_deadline", settings.commit_deadline)
     page_life = _Sum("persistence.page_token_life", settings.page_token_life)
     grace = _Sum("persistence.gc.grace", gc.grace)
     retention = _Sum("persistence.gc.history_retention", gc.history_retention)
-    keys = _Sum(
-        "persistence.idempotency_lifetime + persistence.idempotency_buffer",
-        settings.idempotency_lifetime + settings.idempotency_buffer,
-    )
+    keys = _Sum("idempotency.lifetime + idempotency.buffer", key_lifetime)
 
     _check_shorter(deadline, page_life)
     _check_shorter(page_life, grace)

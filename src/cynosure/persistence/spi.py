@@ -24,7 +24,7 @@ and without lone surrogates. `persistence.row_rules` checks this for all backend
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple, NewType, Protocol
+from typing import NamedTuple, NewType, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -78,6 +78,39 @@ class RowHead(NamedTuple):
     blob_bytes: int
 
 
+class Insert(NamedTuple):
+    """As `Backend.insert`, one of many (`Backend.write_each`)."""
+
+    row: Row
+
+    @property
+    def key(self) -> ObjKey:
+        """The row it is about."""
+        return self.row.key
+
+
+class Swap(NamedTuple):
+    """As `Backend.swap`, one of many."""
+
+    row: Row
+    expected_token: str
+
+    @property
+    def key(self) -> ObjKey:
+        """The row it is about."""
+        return self.row.key
+
+
+class DeleteIf(NamedTuple):
+    """As `Backend.delete_if`, one of many."""
+
+    key: ObjKey
+    expected_token: str
+
+
+ConditionalWrite: TypeAlias = Insert | Swap | DeleteIf
+
+
 class RefKey(NamedTuple):
     """Primary key of a reference row."""
 
@@ -113,6 +146,9 @@ class Limits(Struct, frozen=True):
     """Several processes may open the same store. When false, `--workers` above 1 is refused."""
     is_durable: bool
     """Acknowledged writes survive the death of this process."""
+    is_local: bool = False
+    """The database is on this machine and dies with it at the latest: what such a death undoes, no process
+    that goes on has relied on."""
     fetch_batch: int = 256
     """How many keys one `fetch` should be given at most."""
 
@@ -127,9 +163,9 @@ class Backend(Protocol):
     linearizable), although no emulator shows the difference.
 
     All methods may be called concurrently from one event loop. Cancellation of a call that writes
-    leaves its outcome unknown to the caller, never half-applied (`write` and `delete` of several rows,
-    which are not atomic, may be applied in part). An empty sequence of keys or rows is answered without
-    asking the database. `BadInput` and `TooLarge` are raised before anything is sent.
+    leaves its outcome unknown to the caller, never half-applied (`write`, `write_each` and `delete` of
+    several rows, which are not atomic, may be applied in part). An empty sequence of keys, rows or writes is
+    answered without asking the database. `BadInput` and `TooLarge` are raised before anything is sent.
     """
 
     @property
@@ -181,6 +217,20 @@ class Backend(Protocol):
 
     async def delete_if(self, key: ObjKey, expected_token: str) -> bool:
         """Delete if the row exists and its token equals `expected_token`, which is not empty."""
+        ...
+
+    async def write_each(self, writes: Sequence[ConditionalWrite], *, is_relaxed: bool = False) -> list[bool]:
+        """Apply many conditional writes, each on its own: what `insert`, `swap` or `delete_if` would say.
+
+        In the order of `writes`, in one round trip where the database can. The writes are of different
+        rows (`BadInput` otherwise), and a lost one does not hinder the others. Nothing binds them: after
+        an unknown outcome any subset may have been applied, or may yet be; after a refusal none was.
+
+        `is_relaxed`: an acknowledged write is seen by everybody at once and survives the death of this
+        process, but the death of the machine or of the database server may undo it, though never anything
+        that was acknowledged without this word. For rows that may be forgotten: it saves the wait for the
+        disk.
+        """
         ...
 
     async def delete(self, keys: Sequence[ObjKey]) -> None:

@@ -2,9 +2,10 @@
 
 Two kinds of objects, two sets of verbs. *Immutable* ones are written once under a new id and cached
 for ever (`load`, `find`, `write`). *Updateable* ones (leases, tasks, pins) are compared and swapped by
-version token and read from the database (`fetch`, `scan`, `insert`, `swap`, `delete_if`).
+version token and read from the database (`fetch`, `scan`, `insert`, `swap`,
+`delete_if`; many of them with one call of the database: `batching.py`).
 
-Must not break: an unknown outcome of `insert` or `swap` is settled here by repeating the same call,
+Must not break: an unknown outcome of `insert` or `swap` is settled before it is reported (`settling.py`),
 which is safe because the row carries a token nobody else can have written.
 """
 
@@ -13,16 +14,25 @@ from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from cynosure.common.clock import Clock
-from cynosure.common.errors import CynosureError, MissingObject, OutcomeUnknown, TooLarge
+from cynosure.common.errors import MissingObject, TooLarge
 from cynosure.persistence import parts
 from cynosure.persistence.cache import ABSENT, ObjectCache
 from cynosure.persistence.objects import ObjectType, seal, seal_sized, unseal
-from cynosure.persistence.spi import Backend, CatalogId, ObjId, ObjKey, RealmId, Row
+from cynosure.persistence.settling import settle
+from cynosure.persistence.spi import (
+    Backend,
+    CatalogId,
+    DeleteIf,
+    Insert,
+    ObjId,
+    ObjKey,
+    RealmId,
+    Row,
+    RowHead,
+    Swap,
+)
 
 T = TypeVar("T")
-
-_SETTLE_ATTEMPTS = 8
-_SETTLE_FIRST_S = 0.05
 
 
 class Versioned(NamedTuple, Generic[T]):
@@ -69,6 +79,8 @@ class Store:
         self._cache = cache
         self._clock = clock
         self._rng = rng
+        self._tokens = ""
+        self._token_number = 0
 
     def key(self, object_type: ObjectType[Any], obj_id: ObjId) -> ObjKey:
         """Row key of an object in this scope."""
@@ -218,31 +230,85 @@ class Store:
             after = keys[-1] if keys else after
         return found
 
+    async def scan_heads(
+        self, object_type: ObjectType[Any], *, after: ObjId | None = None, limit: int | None = None
+    ) -> list[RowHead]:
+        """A page of this type's objects in this scope, by id and without their values; empty at the end.
+
+        For types with many objects, of which most are not wanted: token and time of writing say enough to
+        delete (`delete_each`) or leave them. `after` is the last id of the page before.
+        """
+        limit = self.backend.limits.fetch_batch if limit is None else limit
+        heads: list[RowHead] = []
+        if after is None:
+            # A scan begins *after* a key, so the lowest id is asked for by name.
+            after = ObjId(0)
+            row = (await self.backend.fetch([self.key(object_type, after)]))[0]
+            if row is not None:
+                heads.append(RowHead(row.key, row.token, row.created_us, len(row.blob)))
+        first = self.key(object_type, after)
+        heads += await self.backend.scan(after=first, limit=limit)
+        return [head for head in heads if head.key[:3] == first[:3]]
+
     async def insert(self, object_type: ObjectType[T], obj_id: ObjId, value: T) -> Versioned[T] | None:
         """Create an updateable object; `None` when it exists already."""
-        row = self._updateable_row(object_type, obj_id, value)
+        write = self.to_insert(object_type, obj_id, value)
         try:
-            won = await self._settle(row, None)
+            won = await settle(self.backend, self._clock, self._rng, write)
         finally:
-            self._cache.discard(row.key)
-        return Versioned(obj_id, value, row.token, row.created_us) if won else None
+            self._cache.discard(write.key)
+        return as_versioned(value, write) if won else None
 
     async def swap(self, object_type: ObjectType[T], old: Versioned[T], value: T) -> Versioned[T] | None:
         """Replace an updateable object; `None` when someone else changed it first."""
-        row = self._updateable_row(object_type, old.id, value)
+        write = self.to_swap(object_type, old, value)
         try:
-            won = await self._settle(row, old.token)
+            won = await settle(self.backend, self._clock, self._rng, write)
         finally:
-            self._cache.discard(row.key)
-        return Versioned(old.id, value, row.token, row.created_us) if won else None
+            self._cache.discard(write.key)
+        return as_versioned(value, write) if won else None
 
     async def delete_if(self, object_type: ObjectType[T], old: Versioned[T]) -> bool:
         """Delete an updateable object; `False` when someone else changed it first."""
-        key = self.key(object_type, old.id)
+        write = self.to_delete(object_type, old)
         try:
-            return await self.backend.delete_if(key, old.token)
+            return await self.backend.delete_if(write.key, write.expected_token)
         finally:
-            self._cache.discard(key)
+            self._cache.discard(write.key)
+
+    async def delete_each(self, heads: Sequence[RowHead], *, is_relaxed: bool = False) -> int:
+        """Delete the updateable objects that still are as `scan_heads` found them; how many those were.
+
+        After `OutcomeUnknown` any of them may be gone.
+        """
+        deleted = 0
+        batch = self.backend.limits.fetch_batch
+        for at in range(0, len(heads), batch):
+            writes = [DeleteIf(head.key, head.token) for head in heads[at : at + batch]]
+            try:
+                deleted += sum(await self.backend.write_each(writes, is_relaxed=is_relaxed))
+            finally:
+                for write in writes:
+                    self._cache.discard(write.key)
+        return deleted
+
+    # --- updateable objects, written with others' (`batching.py`) ---------------------------------
+
+    def to_insert(self, object_type: ObjectType[T], obj_id: ObjId, value: T) -> Insert:
+        """The write that creates an updateable object."""
+        return Insert(self._updateable_row(object_type, obj_id, value))
+
+    def to_swap(self, object_type: ObjectType[T], old: Versioned[T], value: T) -> Swap:
+        """The write that replaces an updateable object."""
+        return Swap(self._updateable_row(object_type, old.id, value), old.token)
+
+    def to_delete(self, object_type: ObjectType[T], old: Versioned[T]) -> DeleteIf:
+        """The write that deletes an updateable object."""
+        return DeleteIf(self.key(object_type, old.id), old.token)
+
+    def forget(self, key: ObjKey) -> None:
+        """Serve no longer from memory what was written without this store's verbs."""
+        self._cache.discard(key)
 
     def _updateable_row(self, object_type: ObjectType[T], obj_id: ObjId, value: T) -> Row:
         blob = seal(object_type, value)
@@ -254,38 +320,20 @@ class Store:
                 bytes=len(blob),
                 limit_bytes=self.backend.limits.row_bytes,
             )
-        token = f"{self._rng.getrandbits(96):024x}"
-        return Row(self.key(object_type, obj_id), blob, token, self._clock.now_us())
+        return Row(self.key(object_type, obj_id), blob, self._new_token(), self._clock.now_us())
 
-    async def _settle(self, row: Row, expected_token: str | None) -> bool:
-        """Insert or swap until the outcome is known. Raises `OutcomeUnknown` when it cannot be."""
-        was_unknown = False
-        for attempt in range(_SETTLE_ATTEMPTS):
-            try:
-                if expected_token is None:
-                    won = await self.backend.insert(row)
-                else:
-                    won = await self.backend.swap(row, expected_token)
-                if won or not was_unknown:
-                    return won
-                # The expected version is passed, so an earlier attempt cannot apply any more.
-                current = (await self.backend.fetch([row.key]))[0]
-                if current is not None and current.token == row.token:
-                    return True
-                break
-            except OutcomeUnknown:
-                was_unknown = True
-            except CynosureError:
-                # "Nothing was applied" holds for this attempt only; an earlier one may have been.
-                if not was_unknown:
-                    raise
-            await self._clock.sleep(_SETTLE_FIRST_S * 2**attempt * self._rng.random())
-        raise OutcomeUnknown(
-            "The database did not say whether an update was applied",
-            fix="Try again when the database answers.",
-            type=row.key.type,
-            id=row.key.id,
-        )
+    def _new_token(self) -> str:
+        """A version token that nobody else writes, now or ever: random once, then counted."""
+        if not self._tokens:
+            self._tokens = f"{self._rng.getrandbits(96):024x}"
+        self._token_number += 1
+        return f"{self._tokens}{self._token_number:x}"
+
+
+def as_versioned(value: T, write: Insert | Swap) -> Versioned[T]:
+    """An updateable object as it is after this write of `value`."""
+    row = write.row
+    return Versioned(row.key.id, value, row.token, row.created_us)
 
 
 def _versioned(object_type: ObjectType[T], row: Row) -> Versioned[T]:

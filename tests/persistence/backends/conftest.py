@@ -58,6 +58,23 @@ def check_acknowledged() -> Callable[[Backend, ManagedProcess], Awaitable[int]]:
     return check
 
 
+@pytest.fixture
+def check_relaxed() -> Callable[[Backend, ManagedProcess], Awaitable[int]]:
+    """Checks that all that a `relax` process printed is there; how many calls that is."""
+
+    async def check(backend: Backend, process: ManagedProcess) -> int:
+        calls = re.findall(r"acknowledged (w\d+) (\d+)\n", process.log())
+        for writer, number in calls:
+            keys = [
+                ObjKey(RealmId("default"), CatalogId("c"), f"{writer}-{part}", ObjId(int(number)))
+                for part in range(3)
+            ]
+            assert None not in await backend.fetch(keys)
+        return len(calls)
+
+    return check
+
+
 # --- PostgreSQL -----------------------------------------------------------------------------------
 
 

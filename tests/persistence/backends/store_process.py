@@ -1,6 +1,7 @@
 """A process that uses a store, for tests that kill, freeze or starve it.
 
 store_process.py move URL WRITERS        move one reference per writer for ever; print each acknowledgement
+store_process.py relax URL WRITERS       insert rows by relaxed calls for ever; print each acknowledgement
 store_process.py count URL TIMES         raise one shared counter so often, by compare and swap
 store_process.py hold URL                take a turn at the reference and keep it
 store_process.py fill URL LIMIT_BYTES    as move with one writer, until a file may not grow any more
@@ -10,10 +11,21 @@ import asyncio
 import resource
 import signal
 import sys
+from itertools import count as count_from
 
 from cynosure.common.errors import CynosureError
 from cynosure.persistence.open_backend import open_backend
-from cynosure.persistence.spi import Backend, CatalogId, ObjId, ObjKey, RealmId, Reference, RefKey, Row
+from cynosure.persistence.spi import (
+    Backend,
+    CatalogId,
+    Insert,
+    ObjId,
+    ObjKey,
+    RealmId,
+    Reference,
+    RefKey,
+    Row,
+)
 
 REALM = RealmId("default")
 
@@ -37,6 +49,14 @@ async def move(backend: Backend, name: str) -> None:
         current = updated
 
 
+async def relax(backend: Backend, writer: int) -> None:
+    for number in count_from(1):
+        keys = row_keys(f"w{writer}", number)
+        writes = [Insert(Row(key, b"x" * 200, "token")) for key in keys]
+        assert await backend.write_each(writes, is_relaxed=True) == [True] * len(keys)
+        print(f"acknowledged w{writer} {number}", flush=True)
+
+
 async def count(backend: Backend, times: int) -> None:
     done = 0
     while done < times:
@@ -50,6 +70,8 @@ async def main() -> None:
     backend = open_backend(url)
     if command == "move":
         await asyncio.gather(*(move(backend, f"r{number}") for number in range(int(sys.argv[3]))))
+    elif command == "relax":
+        await asyncio.gather(*(relax(backend, number) for number in range(int(sys.argv[3]))))
     elif command == "count":
         await count(backend, int(sys.argv[3]))
         await backend.close()

@@ -17,7 +17,7 @@ from cynosure.common.errors import (
     OutcomeUnknown,
     Unavailable,
 )
-from cynosure.persistence.spi import Backend
+from cynosure.persistence.spi import Backend, Insert, Swap
 from cynosure.testing.backend_kit.samples import (
     REF,
     fetch_ref,
@@ -191,6 +191,44 @@ async def test_an_answer_lost_after_the_swap_is_unknown_and_the_swap_is_there(
         assert not await distant.swap_ref(reference(1), reference(2), [fixed(2)])
 
 
+async def test_an_answer_lost_after_many_writes_is_unknown_and_they_are_there(
+    postgres_backend: Backend, postgres_schema_url: str, fault_proxy: Callable[[str], Awaitable[FaultProxy]]
+) -> None:
+    proxy = await fault_proxy(postgres_schema_url)
+    rows = [versioned(number, "a") for number in range(1, 5)]
+    writes = [Insert(row) for row in rows]
+    async with opened(proxy.url) as distant:
+        assert await fetch_ref(distant) == reference(1)
+        rule = proxy.add(LoseAnswer(), when=executes("INSERT INTO"))
+
+        error = await raised(distant.write_each(writes))
+        await rule.wait_done()
+
+        assert type(error) is OutcomeUnknown
+        assert await postgres_backend.fetch([row.key for row in rows]) == rows
+        assert await distant.write_each(writes) == [False] * 4
+
+
+async def test_a_call_of_many_that_is_refused_at_one_row_has_applied_none(
+    postgres_backend: Backend, postgres_url: str, postgres_schema_url: str, schema: str
+) -> None:
+    await postgres_backend.insert(versioned(5, "a"))
+    locker = await asyncpg.connect(postgres_url)
+    transaction = locker.transaction()
+    await transaction.start()
+    await locker.execute(f"SELECT FROM {schema}.objects WHERE id = 5 FOR UPDATE")
+    async with opened(f"{postgres_schema_url}&turn_timeout_s=0.2") as impatient:
+        error = await raised(
+            impatient.write_each([Insert(versioned(1, "a")), Swap(versioned(5, "b"), "a")], is_relaxed=True)
+        )
+    await transaction.rollback()
+    await locker.close()
+
+    assert type(error) is Unavailable
+    assert await fetch_row(postgres_backend, versioned(1, "a").key) is None
+    assert await fetch_row(postgres_backend, versioned(5, "a").key) == versioned(5, "a")
+
+
 async def test_a_request_cut_on_its_way_is_unknown_and_nothing_is_there(
     postgres_backend: Backend, postgres_schema_url: str, fault_proxy: Callable[[str], Awaitable[FaultProxy]]
 ) -> None:
@@ -284,6 +322,20 @@ async def test_what_a_killed_process_was_acknowledged_is_there(
         assert await check_acknowledged(backend, process) >= 11
 
 
+async def test_what_a_killed_process_was_acknowledged_relaxed_is_there(
+    postgres_schema_url: str,
+    start_store_process: Callable[..., Awaitable[ManagedProcess]],
+    check_relaxed: Callable[[Backend, ManagedProcess], Awaitable[int]],
+) -> None:
+    async with opened(postgres_schema_url) as backend:
+        await backend.setup()
+        process = await start_store_process("relax", postgres_schema_url, 4)
+        await process.wait_until(log_ready("w0 40\n"))
+        process.kill9()
+
+        assert await check_relaxed(backend, process) >= 40
+
+
 # --- a server that stops -------------------------------------------------------------------------
 
 
@@ -298,6 +350,19 @@ def private_postgres(processes: Processes) -> Iterator[PrivatePostgres]:
     finally:
         server.close()
         shutil.rmtree(directory)
+
+
+async def is_flushed_after(backend: Backend, number: int, *, is_relaxed: bool) -> bool:
+    """Whether the server's log was on disk right after conditional writes were acknowledged."""
+    rows = [versioned(10 * number + at, "a") for at in range(1 + number % 2)]
+    assert all(await backend.write_each([Insert(row) for row in rows], is_relaxed=is_relaxed))
+    sessions = backend._sessions  # type: ignore[attr-defined]
+    ((is_flushed, setting),) = await sessions.read(
+        "SELECT pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn(),"
+        " current_setting('synchronous_commit')"
+    )
+    assert setting == "on"  # Relaxed was the transaction, not the session.
+    return bool(is_flushed)
 
 
 @pytest.mark.postgres
@@ -336,6 +401,14 @@ async def test_a_handle_lives_through_stops_crashes_and_starts_of_the_server(
             connection = await sessions.acquire()
             assert await connection.fetchval("SHOW synchronous_commit") == "on"
             sessions.release(connection, is_sound=True)
+
+        # And the only one on which nobody else writes.
+        async with opened(private_postgres.url) as alone:
+            flushed = [await is_flushed_after(alone, number, is_relaxed=False) for number in range(50)]
+            relaxed = [await is_flushed_after(alone, number, is_relaxed=True) for number in range(50, 100)]
+        assert all(flushed)
+        # The server flushes by itself a few times a second.
+        assert relaxed.count(False) > 25
 
     async with opened(f"{private_postgres.url}-latin") as latin:
         error = await raised(latin.setup())

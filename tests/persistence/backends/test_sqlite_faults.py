@@ -139,6 +139,22 @@ async def test_what_a_killed_process_was_acknowledged_is_there(
     await backend.close()
 
 
+async def test_what_a_killed_process_was_acknowledged_relaxed_is_there(
+    path: Path,
+    start_store_process: Callable[..., Awaitable[ManagedProcess]],
+    check_relaxed: Callable[[Backend, ManagedProcess], Awaitable[int]],
+) -> None:
+    backend = open_backend(f"sqlite:{path}")
+    await backend.setup()
+
+    process = await start_store_process("relax", f"sqlite:{path}", 4)
+    await process.wait_until(log_ready("w0 40\n"))
+    process.kill9()
+
+    assert await check_relaxed(backend, process) >= 40
+    await backend.close()
+
+
 # --- disks ---------------------------------------------------------------------------------------
 
 

@@ -636,7 +636,6 @@ async def test_keys_expire_in_bulk_and_stay_for_their_lifetime() -> None:
     assert isinstance(await committer.commit(bench.items.add("t", key_hash="k39")), AlreadyCommitted)
     assert isinstance(await committer.commit(bench.items.add("t", key_hash="k28")), AlreadyCommitted)
     assert isinstance(await committer.commit(bench.items.add("t", key_hash="k0")), Committed)
-    assert len((await bench.state()).commit.record.keys) <= 6
 
 
 # --- backends without row-carrying swaps --------------------------------------------------------

@@ -8,11 +8,21 @@ import pytest
 
 from cynosure.common.errors import LeaseLost, MissingObject
 from cynosure.persistence.cache import ObjectCache
-from cynosure.persistence.commit import COMMIT, Committed, Prepared, Request, View
+from cynosure.persistence.commit import (
+    COMMIT,
+    CommitLimits,
+    Committed,
+    Prepared,
+    Request,
+    View,
+    key_log,
+)
+from cynosure.persistence.commit.key_log import KEY_RUN
 from cynosure.persistence.core_types import OBJECT_TYPES
 from cynosure.persistence.gc.collect import Collector, GcProgress
 from cynosure.persistence.gc.pace import Pacer
 from cynosure.persistence.gc.pins import drop_pin, renew_pin, set_pin
+from cynosure.persistence.index import IndexLimits
 from cynosure.persistence.objects import ObjRef, Stored, TypeRegistry, struct_type
 from cynosure.persistence.settings import GcSettings
 from cynosure.persistence.spi import CatalogId, ObjKey, RealmId, Reference
@@ -394,3 +404,32 @@ async def test_a_rate_limit_of_zero_is_none() -> None:
     await Pacer(clock, rows_per_second=0)(10**9)
 
     assert clock.slept_s == 0
+
+
+async def test_runs_of_keys_live_as_long_as_a_kept_state_names_them(
+    small: SmallStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I16, I17."""
+    monkeypatch.setattr(key_log, "TAIL_ENTRIES", 4)
+    monkeypatch.setattr(key_log, "FAN_IN", 2)
+    limits = CommitLimits(index=IndexLimits(), key_lifetime_s=30 * DAY_S, recent_heads=2)
+    committer = small.committer(limits=limits)
+    keys = [f"key {number}" for number in range(40)]
+    for key in keys:
+        await committer.commit(small.items.add("t", key_hash=key))
+    await clock.advance(5 * DAY_S)
+    await committer.commit(small.items.add("t"))
+    await clock.advance(3 * DAY_S)
+    await committer.commit(small.items.add("t"))
+    await clock.advance(GRACE_S)
+
+    def stored_runs() -> set[int]:
+        return {key.id for key in small.backend._store.rows if key.type == KEY_RUN.name}
+
+    before, named = stored_runs(), {run.id for run in (await small.state()).commit.key_log.runs}
+    await collector(small).run()
+
+    assert named < before
+    assert stored_runs() == named
+    assert None not in [await small.committer(limits=limits).store.find(KEY_RUN, run) for run in named]
+    await small.assert_whole()

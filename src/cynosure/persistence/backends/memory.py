@@ -16,7 +16,20 @@ from typing import Final
 from cynosure.common.errors import Misconfigured, Unavailable
 from cynosure.persistence import row_rules
 from cynosure.persistence.backend_options import read_number, read_options
-from cynosure.persistence.spi import Backend, Limits, ObjKey, RealmId, Reference, RefKey, Row, RowHead
+from cynosure.persistence.spi import (
+    Backend,
+    ConditionalWrite,
+    DeleteIf,
+    Insert,
+    Limits,
+    ObjKey,
+    RealmId,
+    Reference,
+    RefKey,
+    Row,
+    RowHead,
+    Swap,
+)
 
 ROW_BYTES: Final = 1 << 20
 
@@ -35,7 +48,9 @@ class MemoryBackend:
 
     def __init__(self, store: MemoryStore | None = None, *, row_bytes: int = ROW_BYTES) -> None:
         self._store = MemoryStore() if store is None else store
-        self._limits = Limits(row_bytes=row_bytes, swap_carries_rows=True, is_shared=False, is_durable=False)
+        self._limits = Limits(
+            row_bytes=row_bytes, swap_carries_rows=True, is_shared=False, is_durable=False, is_local=True
+        )
         self._is_closed = False
 
     @property
@@ -70,9 +85,7 @@ class MemoryBackend:
     async def insert(self, row: Row) -> bool:
         row_rules.check_conditional(row, self._limits)
         await self._arrive()
-        is_first = row.key not in self._store.rows
-        if is_first:
-            self._store.rows[row.key] = row
+        is_first = self._apply(Insert(row))
         await asyncio.sleep(0)
         return is_first
 
@@ -80,10 +93,7 @@ class MemoryBackend:
         row_rules.check_conditional(row, self._limits)
         row_rules.check_token(expected_token)
         await self._arrive()
-        current = self._store.rows.get(row.key)
-        has_won = current is not None and current.token == expected_token
-        if has_won:
-            self._store.rows[row.key] = row
+        has_won = self._apply(Swap(row, expected_token))
         await asyncio.sleep(0)
         return has_won
 
@@ -91,12 +101,19 @@ class MemoryBackend:
         row_rules.check_obj_keys((key,))
         row_rules.check_token(expected_token)
         await self._arrive()
-        current = self._store.rows.get(key)
-        has_won = current is not None and current.token == expected_token
-        if has_won:
-            del self._store.rows[key]
+        has_won = self._apply(DeleteIf(key, expected_token))
         await asyncio.sleep(0)
         return has_won
+
+    async def write_each(self, writes: Sequence[ConditionalWrite], *, is_relaxed: bool = False) -> list[bool]:
+        row_rules.check_each(writes, self._limits)
+        await self._arrive()
+        outcomes: list[bool] = []
+        for write in writes:
+            outcomes.append(self._apply(write))
+            # As in `write`.
+            await asyncio.sleep(0)
+        return outcomes
 
     async def delete(self, keys: Sequence[ObjKey]) -> None:
         row_rules.check_obj_keys(keys)
@@ -172,6 +189,21 @@ class MemoryBackend:
         """Not offered: there is one process, and its commit loop has its own queue."""
 
     # --- within ---------------------------------------------------------------------------------
+
+    def _apply(self, write: ConditionalWrite) -> bool:
+        rows = self._store.rows
+        current = rows.get(write.key)
+        if isinstance(write, Insert):
+            if current is None:
+                rows[write.key] = write.row
+            return current is None
+        if current is None or current.token != write.expected_token:
+            return False
+        if isinstance(write, Swap):
+            rows[write.key] = write.row
+        else:
+            del rows[write.key]
+        return True
 
     async def _arrive(self) -> None:
         self._refuse_if_closed()

@@ -6,7 +6,8 @@
 - `entry.py`        a request on its way, and the group it travels in
 - `build.py`        second phase: one commit object out of a draft; `records.py` is its stored form
 - `guarding.py`     other references that prepared work relied on
-- `outcome.py`      lost answers; `recent_keys.py` idempotency keys; `recent_heads.py` earlier heads
+- `outcome.py`      lost answers; `recent_heads.py` earlier heads
+- `recent_keys.py`  idempotency keys of a state; `key_log.py` is where they are
 - `head_belief.py`, `arrivals.py`   what saves work: the known head, turns with others, waiting a moment
 """
 

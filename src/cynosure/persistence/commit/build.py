@@ -50,7 +50,7 @@ class Built:
     ref: Reference
     state: State
     objects: list[Encoded]
-    """The commit itself, last, and the index nodes it needs."""
+    """The commit itself, last, and the index nodes and runs of keys it needs."""
 
 
 async def build_commit(
@@ -79,24 +79,21 @@ async def build_commit(
         decoded[name] = applied.index
         stored[name] = StoredIndex(holds=indexes[name], data=applied.index.encode())
 
-    keys, buckets, key_nodes = await add_keys(
+    key_log, key_runs = await add_keys(
         parent,
-        nodes,
+        draft.state.store,
         [request.key_hash for request, _ in members if request.key_hash],
         commit_id=commit_id,
         now_us=time_us,
         lifetime_us=int(limits.key_lifetime_s * 1_000_000),
         new_id=ids.next,
-        limits=limits.index,
     )
-    new_nodes += [NewObject(INDEX_NODE, node_id, node) for node_id, node in key_nodes]
 
     record = CommitRecord(
         sequence=parent.record.sequence + 1,
         time_us=time_us,
         parents=(ref.head, *parent.record.parents[: PARENTS_KEPT - 1]) if ref.head != NO_COMMIT else (),
         indexes=stored,
-        keys=keys,
         requests=tuple(
             RequestRecord(
                 principal=request.principal,
@@ -106,12 +103,14 @@ async def build_commit(
                 changes=tuple(prepared.feed),
                 actor=request.actor,
                 roles=request.roles,
+                receipt=prepared.receipt if request.key_hash else b"",
             )
             for request, prepared in members
         ),
+        key_log=key_log.pack(),
     )
-    commit = Commit(record, decoded, buckets)
+    commit = Commit(record, decoded, key_log)
     store = draft.state.store
-    objects = [store.encode(new) for new in [*new_nodes, NewObject(COMMIT, commit_id, commit)]]
+    objects = [store.encode(new) for new in [*new_nodes, *key_runs, NewObject(COMMIT, commit_id, commit)]]
     updated = ref._replace(head=commit_id, recent=add_recent(ref, limits.recent_heads))
     return Built(updated, State(store, commit_id, commit), objects)

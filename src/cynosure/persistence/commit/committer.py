@@ -40,7 +40,7 @@ from cynosure.persistence.commit.request import AlreadyCommitted, Committed, Req
 from cynosure.persistence.commit.view import Draft, Standing, State
 from cynosure.persistence.heads import Heads, missing_reference
 from cynosure.persistence.ids import IdSource
-from cynosure.persistence.spi import Reference, RefKey, Row
+from cynosure.persistence.spi import ObjId, Reference, RefKey, Row
 from cynosure.persistence.store import Store
 
 R = TypeVar("R")
@@ -103,6 +103,10 @@ class Committer:
         if base is None or base.ref != ref:
             base = self._last_read = await self._base_of(ref)
         return base
+
+    async def find_key(self, key_hash: str) -> ObjId | None:
+        """The commit of the request with this idempotency key, if it is in the current state."""
+        return await self._preparer.find_key(key_hash, (await self.read()).state)
 
     async def commit(self, request: Request[R]) -> Committed[R] | AlreadyCommitted:
         """Apply a change. Returns when it is durable; see `Prepared` and the errors of `prepare`.
@@ -314,7 +318,7 @@ class Committer:
             if not entry.backoff.remaining_s:
                 entry.refuse(entry.contended(self.key))
                 continue
-            rows_bytes += sum(each.payload_bytes for each in entry.objects)
+            rows_bytes += entry.size_bytes
             entries.append(entry)
         return entries
 
@@ -398,7 +402,9 @@ class Committer:
                 group.repeated.append((entry, other))
                 return True
         if entry.base.state.commit_id != base.state.commit_id:
-            found = await self._preparer.find_key(entry, base.state)
+            found = await self._preparer.find_key(
+                entry.request.key_hash, base.state, absent_in=entry.base.state
+            )
             if found is not None:
                 entry.answer(AlreadyCommitted(found))
                 return True

@@ -61,6 +61,18 @@ class Entry:
     """The caller was cancelled: nobody listens any more."""
     attempts: int = 0
 
+    @property
+    def is_change(self) -> bool:
+        """Whether what was prepared goes into a commit."""
+        prepared = self.prepared
+        return prepared is not None and (self.request.is_recorded or any(prepared.changes.values()))
+
+    @property
+    def size_bytes(self) -> int:
+        """What it adds to a commit, but for index entries."""
+        receipt = b"" if self.prepared is None else self.prepared.receipt
+        return sum(each.payload_bytes for each in self.objects) + len(receipt)
+
     def answer(self, outcome: Committed[Any] | AlreadyCommitted) -> None:
         """Tell the caller what came of it."""
         if not self.future.done():
@@ -107,7 +119,7 @@ class Group:
     def accept(self, entry: Entry) -> None:
         """Put a prepared request into the draft, or beside it when it changes nothing."""
         assert entry.prepared is not None  # noqa: S101 - only prepared entries are accepted
-        if any(entry.prepared.changes.values()):
+        if entry.is_change:
             self.draft.add(entry.prepared.changes, entry.prepared.objects)
             self.accepted.append(entry)
         else:

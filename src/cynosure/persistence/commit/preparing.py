@@ -12,7 +12,7 @@ from cynosure.common.errors import BadInput
 from cynosure.persistence import metrics
 from cynosure.persistence.commit.build import CommitLimits
 from cynosure.persistence.commit.entry import Base, Counters, Entry
-from cynosure.persistence.commit.recent_keys import find_key
+from cynosure.persistence.commit.recent_keys import KeyFinder
 from cynosure.persistence.commit.records import Holds
 from cynosure.persistence.commit.request import AlreadyCommitted, Committed
 from cynosure.persistence.commit.view import State, Tracked, View
@@ -37,6 +37,7 @@ class Preparer:
         self._limits = limits
         self._counters = counters
         self._indexes = indexes
+        self._keys = KeyFinder(store)
 
     async def prepare(self, entry: Entry, view: View, prepared_on: ObjId | None, base: Base) -> None:
         """Run the request's own `prepare`. `prepared_on` is `None` when the view is a draft."""
@@ -56,21 +57,22 @@ class Preparer:
 
     async def prepare_on(self, entry: Entry, base: Base) -> Committed[Any] | AlreadyCommitted | None:
         """Prepare on a committed state. An outcome when there is nothing to commit."""
-        found = await self.find_key(entry, base.state)
+        found = await self.find_key(entry.request.key_hash, base.state)
         if found is not None:
             return AlreadyCommitted(found)
         await self.prepare(entry, base.state, base.state.commit_id, base)
         assert entry.prepared is not None  # noqa: S101 - _prepare sets it or raises
-        if any(entry.prepared.changes.values()):
+        if entry.is_change:
             return None
         return Committed(entry.prepared.result, base.state.commit_id, base.state.commit.record.sequence)
 
-    async def find_key(self, entry: Entry, state: State) -> ObjId | None:
-        """The commit that has the request's idempotency key already, if any."""
-        if not entry.request.key_hash:
+    async def find_key(self, key_hash: str, state: State, *, absent_in: State | None = None) -> ObjId | None:
+        """The commit that has this idempotency key already, if any; `absent_in`: an earlier state has not."""
+        if not key_hash:
             return None
         since_us = self._clock.now_us() - int(self._limits.key_lifetime_s * 1_000_000)
-        return await find_key(state.commit, state.nodes, entry.request.key_hash, since_us=since_us)
+        absent = absent_in.commit if absent_in else None
+        return await self._keys.find(state.commit, key_hash, since_us=since_us, absent_in=absent)
 
 
 def _check_indexes(changed: Iterable[str], known: Mapping[str, Holds]) -> None:

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 from msgspec import Raw
 
+from cynosure.persistence.commit.key_log import KeyLog
 from cynosure.persistence.index import Index
 from cynosure.persistence.objects import ObjectType, Stored, StructCodec
 from cynosure.persistence.spi import ObjId
@@ -31,13 +32,6 @@ class StoredIndex(Stored, frozen=True):
     holds: Holds
     data: bytes
     """Embedded form of the index: root node and buffer."""
-
-
-class KeyBucket(Stored, frozen=True):
-    """Idempotency keys recorded in one span of time; expires as a whole (`recent_keys.py`)."""
-
-    start_us: int
-    data: bytes
 
 
 class Change(Stored, frozen=True):
@@ -65,6 +59,8 @@ class RequestRecord(Stored, frozen=True, omit_defaults=True):
     """The service that acted for the principal; empty when it acted itself."""
     roles: tuple[str, ...] = ()
     """Roles of the principal that were active."""
+    receipt: bytes = b""
+    """Of a request with a key: what its answer can be given from again (`auth/receipts.py`)."""
 
 
 class CommitRecord(Stored, frozen=True):
@@ -75,24 +71,25 @@ class CommitRecord(Stored, frozen=True):
     """Never earlier than the parent's, whatever the clocks say."""
     parents: tuple[ObjId, ...]
     indexes: dict[str, StoredIndex]
-    keys: tuple[KeyBucket, ...] = ()
     requests: tuple[RequestRecord, ...] = ()
+    key_log: bytes = b""
+    """Recent idempotency keys (`key_log.py`)."""
 
 
 class Commit:
     """A commit in memory: the record, with indexes decoded when first asked for."""
 
-    __slots__ = ("_buckets", "_indexes", "record")
+    __slots__ = ("_indexes", "_key_log", "record")
 
     def __init__(
         self,
         record: CommitRecord,
         indexes: dict[str, Index] | None = None,
-        buckets: dict[int, Index] | None = None,
+        key_log: KeyLog | None = None,
     ) -> None:
         self.record = record
         self._indexes: dict[str, Index] = indexes or {}
-        self._buckets: dict[int, Index] = buckets or {}
+        self._key_log = key_log
 
     def index(self, name: str) -> Index:
         """The index of this name; an index that was never written is empty."""
@@ -107,12 +104,12 @@ class Commit:
         """The indexes that were asked for so far: what a child commit takes over."""
         return dict(self._indexes)
 
-    def bucket(self, bucket: KeyBucket) -> Index:
-        """The keys of one bucket of this commit."""
-        index = self._buckets.get(bucket.start_us)
-        if index is None:
-            index = self._buckets[bucket.start_us] = Index.decode(bucket.data)
-        return index
+    @property
+    def key_log(self) -> KeyLog:
+        """Where recent idempotency keys are."""
+        if self._key_log is None:
+            self._key_log = KeyLog.unpack(self.record.key_log)
+        return self._key_log
 
 
 class _CommitCodec:
@@ -131,8 +128,8 @@ class _CommitCodec:
         return 2_000 + 4 * payload_bytes
 
 
-COMMIT_VERSION = 2
-"""2: requests name actor and roles."""
+COMMIT_VERSION = 3
+"""2: requests name actor and roles. 3: requests have receipts, and their keys are in a log."""
 
 COMMIT: ObjectType[Commit] = ObjectType(
     name="commit",

@@ -30,6 +30,8 @@ class Prepared(Generic[R]):
     renew: Callable[[], Awaitable[Mapping[RefKey, ObjId]]] | None = None
     """Decides anew what `guards` are about, on the state this was prepared on; the heads it rests on now.
     Where it is given, a head that moved costs this and not all of preparing. An error: prepare again."""
+    receipt: bytes = b""
+    """Stored with a request that has an idempotency key: what its answer can be given from again."""
 
 
 Prepare = Callable[[View], Awaitable[Prepared[R]]]
@@ -54,6 +56,8 @@ class Request(Generic[R]):
     """The service that acts for the principal; empty when it acts itself."""
     roles: tuple[str, ...] = ()
     """Roles of the principal that were active."""
+    is_recorded: bool = False
+    """Committed even when it changes nothing, so that its key and receipt are in the chain."""
     is_exclusive: bool = False
     """Prepared on exactly the state it replaces and committed alone: for changes that depend on the
     whole state, such as a restore. Holds up the queue while it is prepared."""

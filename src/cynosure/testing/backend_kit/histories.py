@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cynosure.persistence.backends.memory import MemoryBackend
-from cynosure.persistence.spi import Backend, CatalogId, Reference, Row
+from cynosure.persistence.spi import Backend, CatalogId, DeleteIf, Insert, Reference, Row, Swap
 from cynosure.testing.backend_kit.fixtures import KitFixtures
 from cynosure.testing.backend_kit.samples import (
     REF,
@@ -34,6 +34,9 @@ def random_step(rng: random.Random, number: int) -> Step:
     """One call with arguments that collide often."""
     id_, token, expected = rng.choice(IDS), rng.choice(TOKENS), rng.choice(TOKENS)
     row = versioned(id_, token, rng.randbytes(rng.randrange(40)), created_us=number)
+    # Of other rows than `row`: one call writes a row once.
+    second_id, third_id = [other for other in IDS if other != id_][:2]
+    second, third = versioned(second_id, token, row.blob, created_us=number), versioned(third_id, "x").key
     old = reference(rng.randrange(1, 4), rng.randrange(2), key=rng.choice(REFS))
     new = reference(rng.randrange(1, 4), rng.randrange(2), (old.head,), key=old.key)._replace(
         created_us=number
@@ -46,6 +49,9 @@ def random_step(rng: random.Random, number: int) -> Step:
         lambda backend: backend.insert(row),
         lambda backend: backend.swap(row, expected),
         lambda backend: backend.delete_if(row.key, expected),
+        lambda backend: backend.write_each(
+            [Insert(row), Swap(second, expected), DeleteIf(third, token)], is_relaxed=number % 2 == 0
+        ),
         lambda backend: backend.delete([obj_key(id_)]),
         lambda backend: backend.fetch_refs(REFS),
         lambda backend: fetch_refs_soon(backend, REFS),

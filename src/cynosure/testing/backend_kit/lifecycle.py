@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Iterator
 import pytest
 
 from cynosure.common.errors import CynosureError, Misconfigured, Unavailable
-from cynosure.persistence.spi import Backend
+from cynosure.persistence.spi import Backend, Insert
 from cynosure.testing.backend_kit.fixtures import KitFixtures, OpenHandle
 from cynosure.testing.backend_kit.samples import (
     REF,
@@ -28,6 +28,8 @@ def every_call(backend: Backend) -> Iterator[Awaitable[object]]:
     yield backend.insert(versioned(1, "a"))
     yield backend.swap(versioned(1, "b"), "a")
     yield backend.delete_if(obj_key(1), "a")
+    yield backend.write_each([Insert(versioned(1, "a"))])
+    yield backend.write_each([Insert(versioned(1, "a")), Insert(versioned(2, "a"))], is_relaxed=True)
     yield backend.delete([obj_key(1)])
     yield backend.scan(after=None, limit=1)
     yield backend.fetch_refs([REF])

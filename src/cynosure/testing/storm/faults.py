@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from cynosure.common.clock import SystemClock
-from cynosure.persistence.spi import Backend, Limits, ObjKey, Reference, Row
+from cynosure.persistence.spi import Backend, ConditionalWrite, Limits, ObjKey, Reference, Row
 
 T = TypeVar("T")
 
@@ -63,6 +63,10 @@ class SelfHarming:
     async def swap(self, row: Row, expected_token: str) -> bool:
         """See `Backend`."""
         return await self._counted(self._inner.swap(row, expected_token))
+
+    async def write_each(self, writes: Sequence[ConditionalWrite], *, is_relaxed: bool = False) -> list[bool]:
+        """See `Backend`."""
+        return await self._counted(self._inner.write_each(writes, is_relaxed=is_relaxed))
 
     async def swap_ref(self, expected: Reference, updated: Reference, rows: Sequence[Row] = ()) -> bool:
         """See `Backend`."""

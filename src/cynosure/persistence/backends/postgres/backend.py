@@ -10,6 +10,7 @@ from cynosure.persistence.backends.postgres.sessions import Sessions
 from cynosure.persistence.backends.postgres.statements import Statements
 from cynosure.persistence.backends.postgres.turns import Turns
 from cynosure.persistence.backends.postgres.values import (
+    to_each,
     to_obj_columns,
     to_ref,
     to_ref_values,
@@ -17,6 +18,7 @@ from cynosure.persistence.backends.postgres.values import (
     to_swap,
 )
 from cynosure.persistence.spi import (
+    ConditionalWrite,
     HeldRef,
     Limits,
     ObjKey,
@@ -91,6 +93,15 @@ class PostgresBackend:
         row_rules.check_obj_keys((key,))
         row_rules.check_token(expected_token)
         return await self._sessions.write(self._statements.delete_if, *key, expected_token)
+
+    async def write_each(self, writes: Sequence[ConditionalWrite], *, is_relaxed: bool = False) -> list[bool]:
+        row_rules.check_each(writes, _LIMITS)
+        outcomes = [False] * len(writes)
+        if writes:
+            statements = self._statements.write_each_relaxed if is_relaxed else self._statements.write_each
+            for row in await self._sessions.write_many(*to_each(statements, writes)):
+                outcomes[row[0]] = True
+        return outcomes
 
     async def delete(self, keys: Sequence[ObjKey]) -> None:
         row_rules.check_obj_keys(keys)

@@ -75,6 +75,18 @@ class Sessions:
         except DRIVER_ERRORS as error:
             raise translate_write(error, self.address.place) from error
 
+    async def write_many(self, statement: str, values: Sequence[tuple[Any, ...]]) -> list[Sequence[Any]]:
+        """Run a statement once for each of `values`, in one round trip and one transaction.
+
+        The rows that all of them returned.
+        """
+        try:
+            if len(values) == 1:
+                return await self._run(statement, values[0])
+            return await self._run(statement, values, is_many=True)
+        except DRIVER_ERRORS as error:
+            raise translate_write(error, self.address.place) from error
+
     async def acquire(self) -> Connection:
         """A connection to a store of ours. Failing here, nothing was sent."""
         self._refuse_if_closed()
@@ -100,11 +112,15 @@ class Sessions:
 
     # --- within ---------------------------------------------------------------------------------
 
-    async def _run(self, statement: str, values: Sequence[Any]) -> list[Sequence[Any]]:
+    async def _run(
+        self, statement: str, values: Sequence[Any], *, is_many: bool = False
+    ) -> list[Sequence[Any]]:
         connection = await self.acquire()
         is_sound = False
         try:
-            rows: list[Sequence[Any]] = await connection.fetch(statement, *values)
+            rows: list[Sequence[Any]] = await (
+                connection.fetchmany(statement, values) if is_many else connection.fetch(statement, *values)
+            )
             is_sound = True
         except asyncpg.PostgresError as error:
             # The server has answered, so the session is ready for the next statement; unless it ended.

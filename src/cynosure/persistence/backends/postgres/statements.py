@@ -14,9 +14,39 @@ from typing import Final
 FORMAT_VERSION: Final = 1
 """Layout of the tables, in `store_format`. Raise it when an older version could not use the store."""
 
+INSERT, SWAP, DELETE_IF = range(3)
+"""Kinds of conditional writes, as `EachStatements.mixed` is told them."""
+
 _OBJECT: Final = "realm = $1 AND catalog = $2 AND type = $3 AND id = $4"
 _REF: Final = "realm = $1 AND catalog = $2 AND name = $3"
 _ROWS: Final = "(realm, catalog, type, id, blob, token, created_us)"
+
+
+class EachStatements:
+    """Conditional writes of many rows, one execution each. Those that are applied return their position.
+
+    Relaxed ones change how the transaction commits by the way: the setting is local to it, and where no row
+    is returned there is nothing to commit.
+    """
+
+    def __init__(self, objects: str, *, is_relaxed: bool) -> None:
+        relaxing = ", set_config('synchronous_commit', 'off', true)" if is_relaxed else ""
+        self.insert = f"""INSERT INTO {objects} {_ROWS} VALUES ($1, $2, $3, $4, $5, $6, $7)
+            ON CONFLICT DO NOTHING RETURNING $8::integer{relaxing}"""
+        self.swap = f"""UPDATE {objects} SET blob = $5, token = $6, created_us = $7
+            WHERE {_OBJECT} AND token = $8 RETURNING $9::integer{relaxing}"""
+        self.delete_if = f"""DELETE FROM {objects}
+            WHERE {_OBJECT} AND token = $5 RETURNING $6::integer{relaxing}"""
+        self.mixed = f"""WITH inserted AS (
+                INSERT INTO {objects} {_ROWS}
+                SELECT $1, $2, $3, $4, $5, $6, $7 WHERE $9::integer = {INSERT}
+                ON CONFLICT DO NOTHING RETURNING true), swapped AS (
+                UPDATE {objects} SET blob = $5, token = $6, created_us = $7
+                WHERE $9::integer = {SWAP} AND {_OBJECT} AND token = $8 RETURNING true), deleted AS (
+                DELETE FROM {objects}
+                WHERE $9::integer = {DELETE_IF} AND {_OBJECT} AND token = $8 RETURNING true)
+            SELECT $10::integer{relaxing}
+            FROM (TABLE inserted UNION ALL TABLE swapped UNION ALL TABLE deleted) AS applied"""
 
 
 class Statements:
@@ -65,6 +95,8 @@ class Statements:
         self.swap = f"""UPDATE {objects} SET blob = $5, token = $6, created_us = $7
             WHERE {_OBJECT} AND token = $8 RETURNING true"""
         self.delete_if = f"DELETE FROM {objects} WHERE {_OBJECT} AND token = $5 RETURNING true"
+        self.write_each = EachStatements(objects, is_relaxed=False)
+        self.write_each_relaxed = EachStatements(objects, is_relaxed=True)
         self.delete = f"""DELETE FROM {objects} AS o
             USING unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) AS k (realm, catalog, type, id)
             WHERE o.realm = k.realm AND o.catalog = k.catalog AND o.type = k.type AND o.id = k.id"""

@@ -3,8 +3,24 @@
 from collections.abc import Sequence
 from typing import Any
 
-from cynosure.persistence.backends.postgres.statements import Statements
-from cynosure.persistence.spi import ObjId, ObjKey, Reference, RefKey, Row
+from cynosure.persistence.backends.postgres.statements import (
+    DELETE_IF,
+    INSERT,
+    SWAP,
+    EachStatements,
+    Statements,
+)
+from cynosure.persistence.spi import (
+    ConditionalWrite,
+    DeleteIf,
+    Insert,
+    ObjId,
+    ObjKey,
+    Reference,
+    RefKey,
+    Row,
+    Swap,
+)
 
 
 def to_obj_columns(keys: Sequence[ObjKey]) -> tuple[list[Any], ...]:
@@ -39,6 +55,46 @@ def to_swap(
     if not rows:
         return statements.swap_ref, values
     return statements.swap_ref_with_rows, (*values, *to_row_columns(rows))
+
+
+def to_each(
+    statements: EachStatements, writes: Sequence[ConditionalWrite]
+) -> tuple[str, list[tuple[Any, ...]]]:
+    """The statement for conditional writes, and the parameters of each, with its position last.
+
+    Writes of one kind, which is what most calls have, take a statement of their own: sixteen of them took a
+    fifth less time than with the one that can be anything.
+    """
+    # In the order of keys: two calls that lock the same rows in different orders could wait for each other.
+    in_order = sorted(enumerate(writes), key=lambda numbered: numbered[1].key)
+    inserts = [(*_row_values(write.row), at) for at, write in in_order if isinstance(write, Insert)]
+    if len(inserts) == len(writes):
+        return statements.insert, inserts
+    swaps = [
+        (*_row_values(write.row), write.expected_token, at)
+        for at, write in in_order
+        if isinstance(write, Swap)
+    ]
+    if len(swaps) == len(writes):
+        return statements.swap, swaps
+    deletions = [
+        (*write.key, write.expected_token, at) for at, write in in_order if isinstance(write, DeleteIf)
+    ]
+    if len(deletions) == len(writes):
+        return statements.delete_if, deletions
+    return statements.mixed, [(*_mixed_values(write), at) for at, write in in_order]
+
+
+def _row_values(row: Row) -> tuple[Any, ...]:
+    return (*row.key, row.blob, row.token, row.created_us)
+
+
+def _mixed_values(write: ConditionalWrite) -> tuple[Any, ...]:
+    if isinstance(write, Insert):
+        return (*_row_values(write.row), "", INSERT)
+    if isinstance(write, Swap):
+        return (*_row_values(write.row), write.expected_token, SWAP)
+    return (*write.key, b"", "", 0, write.expected_token, DELETE_IF)
 
 
 def to_ref(key: RefKey, columns: Sequence[Any]) -> Reference:

@@ -28,7 +28,18 @@ from cynosure.persistence.backends.sqlite.faults import is_busy, translate
 from cynosure.persistence.backends.sqlite.loop_reader import FILE_CHECK_S, LoopReader
 from cynosure.persistence.backends.sqlite.same_file import SameFile
 from cynosure.persistence.backends.sqlite.writer import Writer
-from cynosure.persistence.spi import Backend, Limits, ObjKey, RealmId, Reference, RefKey, Row, RowHead
+from cynosure.persistence.spi import (
+    Backend,
+    ConditionalWrite,
+    DeleteIf,
+    Limits,
+    ObjKey,
+    RealmId,
+    Reference,
+    RefKey,
+    Row,
+    RowHead,
+)
 
 ROW_BYTES: Final = 1 << 20
 BUSY_TIMEOUT_S: Final = 5.0
@@ -115,6 +126,15 @@ class SqliteBackend:
         row_rules.check_obj_keys((key,))
         row_rules.check_token(expected_token)
         return await self._write(partial(statements.delete_if, key=key, expected_token=expected_token))
+
+    async def write_each(self, writes: Sequence[ConditionalWrite], *, is_relaxed: bool = False) -> list[bool]:
+        row_rules.check_each(writes, _LIMITS)
+        self._refuse_if_unusable()
+        if not writes:
+            return []
+        blob_bytes = _blob_bytes([write.row for write in writes if not isinstance(write, DeleteIf)])
+        write = partial(statements.write_each, writes=writes)
+        return await self._writer.run(write, blob_bytes, is_relaxed=is_relaxed)
 
     async def delete(self, keys: Sequence[ObjKey]) -> None:
         row_rules.check_obj_keys(keys)
@@ -215,7 +235,9 @@ class SqliteBackend:
             )
 
 
-_LIMITS: Final = Limits(row_bytes=ROW_BYTES, swap_carries_rows=True, is_shared=True, is_durable=True)
+_LIMITS: Final = Limits(
+    row_bytes=ROW_BYTES, swap_carries_rows=True, is_shared=True, is_durable=True, is_local=True
+)
 
 
 def _blob_bytes(rows: Sequence[Row]) -> int:

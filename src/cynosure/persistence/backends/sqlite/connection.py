@@ -64,7 +64,7 @@ def open_writer(path: Path, busy_timeout_s: float, max_bytes: int | None) -> sql
     try:
         # The mode is in the file, but another tool may have changed it.
         _use_log(connection, path, busy_timeout_s)
-        connection.execute("PRAGMA synchronous = FULL")
+        set_flushing(connection, is_on=True)
         connection.execute(f"PRAGMA journal_size_limit = {_LOG_FILE_BYTES}")
         # Not by itself after a COMMIT, but by `move_log_into_file`.
         connection.execute("PRAGMA wal_autocheckpoint = 0")
@@ -85,6 +85,11 @@ def open_reader(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     connection = _open(path, busy_timeout_s)
     connection.execute("PRAGMA query_only = ON")
     return connection
+
+
+def set_flushing(connection: sqlite3.Connection, *, is_on: bool) -> None:
+    """Whether a COMMIT waits until it is on disk. Not within a transaction."""
+    connection.execute(f"PRAGMA synchronous = {'FULL' if is_on else 'NORMAL'}")
 
 
 def begin_write(connection: sqlite3.Connection, busy_timeout_s: float) -> None:

@@ -10,7 +10,18 @@ from collections.abc import Sequence
 from struct import pack, unpack
 from typing import Final
 
-from cynosure.persistence.spi import ObjId, ObjKey, RealmId, Reference, RefKey, Row, RowHead
+from cynosure.persistence.spi import (
+    ConditionalWrite,
+    Insert,
+    ObjId,
+    ObjKey,
+    RealmId,
+    Reference,
+    RefKey,
+    Row,
+    RowHead,
+    Swap,
+)
 
 _OBJECT: Final = "realm = ? AND catalog = ? AND type = ? AND id = ?"
 _REF: Final = "realm = ? AND catalog = ? AND name = ?"
@@ -23,6 +34,7 @@ _WRITE: Final = (
 )
 _SWAP: Final = f"UPDATE objects SET blob = ?, token = ?, created_us = ? WHERE {_OBJECT} AND token = ?"  # noqa: S608
 _DELETE: Final = f"DELETE FROM objects WHERE {_OBJECT}"  # noqa: S608
+_DELETE_IF: Final = f"{_DELETE} AND token = ?"
 _SCAN: Final = (
     "SELECT realm, catalog, type, id, token, created_us, length(blob) FROM objects "
     "WHERE (realm, catalog, type, id) > (?, ?, ?, ?) ORDER BY realm, catalog, type, id LIMIT ?"
@@ -74,7 +86,20 @@ def swap(connection: sqlite3.Connection, row: Row, expected_token: str) -> bool:
 
 def delete_if(connection: sqlite3.Connection, key: ObjKey, expected_token: str) -> bool:
     """Delete a row if its token is the expected one."""
-    return connection.execute(f"{_DELETE} AND token = ?", (*key, expected_token)).rowcount == 1
+    return connection.execute(_DELETE_IF, (*key, expected_token)).rowcount == 1
+
+
+def write_each(connection: sqlite3.Connection, writes: Sequence[ConditionalWrite]) -> list[bool]:
+    """Conditional writes, each with its own outcome."""
+    return [_write_one(connection, write) for write in writes]
+
+
+def _write_one(connection: sqlite3.Connection, write: ConditionalWrite) -> bool:
+    if isinstance(write, Insert):
+        return insert(connection, write.row)
+    if isinstance(write, Swap):
+        return swap(connection, write.row, write.expected_token)
+    return delete_if(connection, write.key, write.expected_token)
 
 
 def delete(connection: sqlite3.Connection, keys: Sequence[ObjKey]) -> None:

@@ -4,6 +4,12 @@ SQLite has one writer at a time and pays one disk flush per transaction. So all 
 the lock is had become one transaction, whoever asked for them: sixteen writers on sixteen references cost
 one flush, not sixteen.
 
+A write may be relaxed: it need not be on disk when it is acknowledged. A group of nothing else is committed
+without the flush (`synchronous = NORMAL`, which in a write-ahead log costs durability and no consistency); in
+the company of others it is flushed with them. The level cannot be changed within a transaction, so it is
+chosen before the lock is asked for, by who waits then; who needs the flush and comes later has the next turn.
+Not a connection of its own: each would forget its cached pages whenever the other one has written.
+
 A maintainer must not break: one caller's failure never touches another's write. When anything in a group
 fails, the group is rolled back and each of its writes runs again in a transaction of its own.
 """
@@ -12,12 +18,13 @@ import asyncio
 import queue
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from cynosure.common.errors import CynosureError
-from cynosure.persistence.backends.sqlite.connection import begin_write, move_log_into_file
+from cynosure.persistence.backends.sqlite.connection import begin_write, move_log_into_file, set_flushing
 from cynosure.persistence.backends.sqlite.faults import (
     is_refused_commit,
     moved_while_committing,
@@ -40,6 +47,7 @@ class _Write(NamedTuple):
     run: Callable[[sqlite3.Connection], Any]
     blob_bytes: int
     outcome: "asyncio.Future[Any]"
+    is_relaxed: bool
 
 
 class _Outcome(NamedTuple):
@@ -64,18 +72,26 @@ class Writer:
         self._busy_timeout_s = busy_timeout_s
         self._waiting: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._next_turn: deque[_Write] = deque()
         self._connection: sqlite3.Connection | None = None
+        self._is_flushing = True
+        """Whether a COMMIT of the connection waits for the disk."""
         self._log_bytes = 0
         self._is_ending = False
 
-    async def run(self, write: Callable[[sqlite3.Connection], T], blob_bytes: int = 0) -> T:
-        """Run `write` in a transaction that may hold other callers' writes as well; return after COMMIT."""
+    async def run(
+        self, write: Callable[[sqlite3.Connection], T], blob_bytes: int = 0, *, is_relaxed: bool = False
+    ) -> T:
+        """Run `write` in a transaction that may hold other callers' writes as well; return after COMMIT.
+
+        `is_relaxed`: without waiting for the disk.
+        """
         if self._thread is None:
             # A daemon: a process that is ended without `close` must not hang on it.
             self._thread = threading.Thread(target=self._serve, name="cynosure-sqlite-writer", daemon=True)
             self._thread.start()
         outcome: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.put(_Write(write, blob_bytes, outcome))
+        self._waiting.put(_Write(write, blob_bytes, outcome, is_relaxed))
         return await outcome
 
     async def close(self) -> None:
@@ -87,8 +103,8 @@ class Writer:
     # --- on the writer thread --------------------------------------------------------------------
 
     def _serve(self) -> None:
-        while not self._is_ending:
-            first = self._waiting.get()
+        while self._next_turn or not self._is_ending:
+            first = self._next_turn.popleft() if self._next_turn else self._waiting.get()
             if first is None:
                 break
             outcomes = self._run_group(first)
@@ -98,13 +114,17 @@ class Writer:
             self._connection.close()
 
     def _run_group(self, first: _Write) -> list[_Outcome]:
+        taken = [first, *self._take_waiting(GROUP_SIZE - 1)]
+        is_relaxed = all(write.is_relaxed for write in taken)
         try:
-            connection = self._begin()
+            connection = self._begin(is_relaxed=is_relaxed)
         except Exception as error:  # the outermost place of this thread, which must live on
             # All that wait have waited for the same lock; giving each its own bound helps nobody.
-            return _fail([first, *self._take_waiting()], error)
-        # Only now: what arrived while another process had the lock joins in.
-        group = [write for write in (first, *self._take_waiting()) if not write.outcome.cancelled()]
+            return _fail([*taken, *self._take_waiting(GROUP_SIZE - len(taken))], error)
+        # What arrived while another process had the lock joins in, unless it needs more than this group does.
+        for write in self._take_waiting(GROUP_SIZE - len(taken)):
+            (taken if write.is_relaxed or not is_relaxed else self._next_turn).append(write)
+        group = [write for write in taken if not write.outcome.cancelled()]
         try:
             return self._attempt(connection, group)
         except Exception as error:  # of any kind: it is one caller's, not the group's
@@ -114,7 +134,7 @@ class Writer:
 
     def _run_alone(self, write: _Write) -> list[_Outcome]:
         try:
-            return self._attempt(self._begin(), [write])
+            return self._attempt(self._begin(is_relaxed=write.is_relaxed), [write])
         except Exception as error:  # as above
             return _fail([write], error)
 
@@ -160,11 +180,15 @@ class Writer:
             # The log still holds everything, and a disk that fails shows at the next COMMIT.
             self._abandon_transaction()
 
-    def _begin(self) -> sqlite3.Connection:
+    def _begin(self, *, is_relaxed: bool) -> sqlite3.Connection:
         if self._connection is None:
             self._same_file.begin()
             self._connection = self._open_connection()
+            self._is_flushing = True
         try:
+            if self._is_flushing is is_relaxed:
+                set_flushing(self._connection, is_on=not is_relaxed)
+                self._is_flushing = not is_relaxed
             begin_write(self._connection, self._busy_timeout_s)
         except sqlite3.Error as error:
             raise translate(error, self._path) from error
@@ -181,9 +205,12 @@ class Writer:
         if connection is not None:
             connection.close()
 
-    def _take_waiting(self) -> list[_Write]:
+    def _take_waiting(self, most: int) -> list[_Write]:
         taken: list[_Write] = []
-        while len(taken) < GROUP_SIZE - 1:
+        while len(taken) < most:
+            if self._next_turn:
+                taken.append(self._next_turn.popleft())
+                continue
             try:
                 write = self._waiting.get_nowait()
             except queue.Empty:

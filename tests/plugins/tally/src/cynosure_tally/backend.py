@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from cynosure.persistence.open_backend import open_backend as open_any
 from cynosure.persistence.spi import (
     Backend,
+    ConditionalWrite,
     HeldRef,
     Limits,
     ObjKey,
@@ -56,6 +57,10 @@ class TallyBackend:
     async def delete_if(self, key: ObjKey, expected_token: str) -> bool:
         self.calls["delete_if"] += 1
         return await self._counted.delete_if(key, expected_token)
+
+    async def write_each(self, writes: Sequence[ConditionalWrite], *, is_relaxed: bool = False) -> list[bool]:
+        self.calls["write_each"] += 1
+        return await self._counted.write_each(writes, is_relaxed=is_relaxed)
 
     async def delete(self, keys: Sequence[ObjKey]) -> None:
         self.calls["delete"] += 1
