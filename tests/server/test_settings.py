@@ -29,7 +29,9 @@ def test_the_defaults_are_valid_and_those_of_the_documentation(tmp_path):
     assert persistence.commit_deadline == timedelta(seconds=60)
     assert persistence.page_token_life == timedelta(hours=1)
     assert persistence.head_staleness == timedelta(0)
-    assert persistence.idempotency_lifetime == timedelta(minutes=30)
+    keys = settings.idempotency
+    assert (keys.enabled, keys.lifetime, keys.cleanup.enabled) == (True, timedelta(minutes=30), True)
+    assert keys.wait == timedelta(seconds=30)
     gc = persistence.gc
     assert (gc.interval, gc.grace) == (timedelta(days=2), timedelta(hours=3))
     assert (gc.history_retention, gc.undrop_window) == (timedelta(days=30), timedelta(days=7))
@@ -65,11 +67,6 @@ def test_settings_print_no_password(tmp_path):
             "2 * persistence.node_lease.renewal",
             "persistence.node_lease.duration",
         ),
-        (
-            "idempotency_lifetime = '30d'",
-            "persistence.idempotency_lifetime + persistence.idempotency_buffer",
-            "persistence.gc.history_retention",
-        ),
     ],
 )
 def test_lifetimes_out_of_order_are_refused_and_both_are_named(tmp_path, toml, low, high):
@@ -86,13 +83,32 @@ def test_lifetimes_out_of_order_are_refused_and_both_are_named(tmp_path, toml, l
     "toml",
     [
         "gc.undrop_window = '30d'",
-        "idempotency_lifetime = '30d'\nidempotency_buffer = '5m'\ngc.history_retention = '30d5m'",
         "commit_deadline = '59m'",
         "head_staleness = '10s'",
     ],
 )
 def test_lifetimes_at_their_limit_are_accepted(tmp_path, toml):
     load(tmp_path, f"[persistence]\n{toml}")
+
+
+@pytest.mark.parametrize(
+    ("toml", "named"),
+    [
+        ("lifetime = '176m'", "idempotency.lifetime + idempotency.buffer"),
+        ("wait = '90s'", "idempotency.wait"),
+        ("lease = '30m'", "idempotency.lease"),
+    ],
+)
+def test_a_key_that_would_outlive_its_answer_or_its_request_is_refused(tmp_path, toml, named):
+    with pytest.raises(Misconfigured) as refused:
+        load(tmp_path, f"[idempotency]\n{toml}")
+
+    assert named in refused.value.fix
+
+
+def test_keys_may_live_until_the_collector_comes(tmp_path):
+    load(tmp_path, "[idempotency]\nlifetime = '174m'\nwait = '89s'")
+    load(tmp_path, "[idempotency]\nlifetime = '1d'\n[persistence]\ngc.grace = '2d'")
 
 
 def test_a_place_is_kept_for_longer_than_credentials_for_it_live(tmp_path):
@@ -128,15 +144,17 @@ def test_the_process_environment_is_read_by_default(tmp_path, monkeypatch):
     assert load_settings().server.port == 4
 
 
-def test_the_known_alias_works_and_the_others_are_refused(tmp_path):
+def test_the_known_aliases_work_and_the_others_are_refused(tmp_path):
     settings = load(tmp_path, "[polaris.idempotency]\nlifetime = 'PT45M'")
-    assert settings.persistence.idempotency_lifetime == timedelta(minutes=45)
+    assert settings.idempotency.lifetime == timedelta(minutes=45)
+    settings = load(tmp_path, "[polaris.idempotency]\nenabled = false\ncleanup.enabled = false")
+    assert not settings.idempotency.enabled
+    assert not settings.idempotency.cleanup.enabled
 
     for toml in (
         "polaris.delegation-service.endpoint = 'http://x'",
         "delegation.retry.default.max-attempts = 5",
         "delegation.retry.TABLE_PURGE.max-attempts = 10",
-        "polaris.idempotency.enabled = true",
     ):
         with pytest.raises(Misconfigured, match="does not have"):
             load(tmp_path, toml)

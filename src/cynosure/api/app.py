@@ -13,7 +13,7 @@ from cynosure.api.middleware.errors import Errors
 from cynosure.api.middleware.limits import Limits
 from cynosure.api.middleware.telemetry import AccessLog, Telemetry
 from cynosure.api.openapi import TOKENS, openapi_route
-from cynosure.api.router import Route, Router
+from cynosure.api.router import Once, Route, Router
 from cynosure.common.clock import Clock
 
 
@@ -43,12 +43,17 @@ def make_service(
     limits: RequestLimits = RequestLimits(),  # noqa: B008 - immutable
     access_log: AccessLog = "notable",
     gate: Gate | None = None,
+    once: Once | None = None,
     schemes: Mapping[str, Any] = TOKENS,
 ) -> Service:
     """Put router, OpenAPI description and middleware together. Metrics must have been started before.
 
-    `gate` may be left out where all routes are public; `schemes` says how it knows its callers.
+    `gate` may be left out where all routes are public; `schemes` says how it knows its callers. Without
+    `once`, Idempotency-Keys are ignored.
     """
-    described = [*routes, openapi_route(routes, title=title, version=version, schemes=schemes)]
-    inner: App = Limits(Router(described, gate), clock, **limits._asdict())
+    described = [
+        *routes,
+        openapi_route(routes, title=title, version=version, schemes=schemes, has_keys=once is not None),
+    ]
+    inner: App = Limits(Router(described, gate, once), clock, **limits._asdict())
     return Service(Telemetry(Errors(inner), clock, rng, access_log=access_log), described)

@@ -44,14 +44,17 @@ class BodyDecoder:
 
     async def read(self, scope: Scope, receive: Receive) -> Any:
         """Read and decode the body of this request; `None` for none, where there may be none."""
-        if self._is_optional:
-            body = await read_body(receive)
-            if not body:
-                return None
+        if not self._is_optional:
+            # Before anything is read: what is not JSON need not come at all.
             _require_json(scope)
-            return self.decode(body)
+        return self.parse(scope, await read_body(receive))
+
+    def parse(self, scope: Scope, body: bytes) -> Any:
+        """Decode the body of this request, which has been read."""
+        if self._is_optional and not body:
+            return None
         _require_json(scope)
-        return self.decode(await read_body(receive))
+        return self.decode(body)
 
     def decode(self, body: bytes) -> Any:
         """Decode a body, or a part of one that was left as it is."""

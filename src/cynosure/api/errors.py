@@ -14,9 +14,16 @@ from cynosure.auth import errors as auth
 from cynosure.auth.require import AccessDenied
 from cynosure.auth.tokens.errors import TokenRefused
 from cynosure.catalog import errors as catalog
-from cynosure.client.errors import RequestRefused, ServerFailed
+from cynosure.client.errors import (
+    IdempotencyWindowExpired,
+    KeyConflict,
+    RequestRefused,
+    ServerFailed,
+    StillInProgress,
+)
 from cynosure.common import errors as tree
 from cynosure.iceberg import errors as iceberg
+from cynosure.idempotency.errors import CommitInProgress, RequestInProgress
 from cynosure.storage.errors import FileMissing, StorageRefused, StorageUnavailable
 
 
@@ -65,6 +72,9 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     tree.NotFound: Answer(404, "NotFoundException"),
     tree.AlreadyExists: Answer(409, "AlreadyExistsException"),
     tree.Conflict: Answer(409, "CommitFailedException"),
+    tree.KeyReused: Answer(422, "idempotency_key_conflict"),
+    RequestInProgress: Answer(409, "request_in_progress", retry_after_s=1),
+    CommitInProgress: Answer(504, "CommitStateUnknownException", retry_after_s=1),
     tree.Unavailable: Answer(503, "ServiceUnavailableException", retry_after_s=1),
     tree.Contended: Answer(503, "ServiceUnavailableException", retry_after_s=1),
     tree.LeaseLost: Answer(503, "ServiceUnavailableException", retry_after_s=2),
@@ -142,6 +152,9 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     ClientGone: Answer(400, "BadRequestException"),
     # Our own call to another server went wrong in a way that is not this client's doing.
     RequestRefused: _INTERNAL,
+    KeyConflict: _INTERNAL,
+    StillInProgress: Answer(504, "CommitStateUnknownException"),
+    IdempotencyWindowExpired: Answer(504, "CommitStateUnknownException"),
     ServerFailed: Answer(502, "BadGatewayException"),
 }
 

@@ -15,6 +15,7 @@ import msgspec
 from cynosure.api.errors import ErrorEnvelope
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
+from cynosure.idempotency.keys import HEADER, MAX_LENGTH, PATTERN
 
 _REF = "#/components/schemas/{name}"
 _TOKENS_PATH = "/api/catalog/v1/oauth/tokens"
@@ -41,14 +42,38 @@ TOKENS: Final[Mapping[str, Any]] = MappingProxyType(
     }
 )
 """How callers of routes that are not public say who they are, where tokens are asked for."""
+_KEY: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "name": HEADER,
+        "in": "header",
+        "required": False,
+        "description": "Makes the request safe to repeat: while the key lives, the same request with the "
+        "same key is carried out at most once, and gets the same answer. Every new request needs a new key, "
+        "such as a UUID of version 7.",
+        "schema": {"type": "string", "pattern": PATTERN, "minLength": 1, "maxLength": MAX_LENGTH},
+    }
+)
+_REPLAYED: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "Idempotency-Replayed": {
+            "description": "Present when this is the answer of an earlier request with the same key",
+            "schema": {"type": "string", "const": "true"},
+        }
+    }
+)
 NO_TOKENS: Final[Mapping[str, Any]] = MappingProxyType({})
 """For services that know their callers by the socket they come through."""
 
 
 def describe_routes(
-    routes: Sequence[Route], *, title: str, version: str, schemes: Mapping[str, Any] = TOKENS
+    routes: Sequence[Route],
+    *,
+    title: str,
+    version: str,
+    schemes: Mapping[str, Any] = TOKENS,
+    has_keys: bool = False,
 ) -> dict[str, Any]:
-    """The whole document as plain JSON values."""
+    """The whole document as plain JSON values. `has_keys` says whether Idempotency-Keys count."""
     types = list(_list_types(routes))
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     by_type = {id(type_): schema for type_, schema in zip(types, schemas, strict=True)}
@@ -56,10 +81,12 @@ def describe_routes(
     paths: dict[str, dict[str, Any]] = {}
     statuses: set[int] = set()
     for route in routes:
-        operation = paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_type)
+        operation = paths.setdefault(route.path, {})[route.method.lower()] = _operation(
+            route, by_type, has_key=has_keys and route.is_keyed
+        )
         if not route.is_public and schemes:
             operation["security"] = [{name: []} for name in schemes]
-        statuses |= _errors_of(route)
+        statuses |= _errors_of(route, has_key=has_keys and route.is_keyed)
     answers = {_component(status): {"description": _phrase(status), "content": error} for status in statuses}
     answers["Error"] = {"description": "An error; the message names the cause and the fix", "content": error}
     is_guarded = schemes and not all(route.is_public for route in routes)
@@ -76,13 +103,20 @@ def describe_routes(
 
 
 def openapi_route(
-    routes: Sequence[Route], *, title: str, version: str, schemes: Mapping[str, Any] = TOKENS
+    routes: Sequence[Route],
+    *,
+    title: str,
+    version: str,
+    schemes: Mapping[str, Any] = TOKENS,
+    has_keys: bool = False,
 ) -> Route:
     """`GET /openapi.json` for these routes and itself. Worked out when it is asked for, once."""
 
     @cache
     def encode() -> bytes:
-        described = describe_routes([*routes, route], title=title, version=version, schemes=schemes)
+        described = describe_routes(
+            [*routes, route], title=title, version=version, schemes=schemes, has_keys=has_keys
+        )
         return msgspec.json.encode(described)
 
     async def serve_openapi(request: Request) -> Response:
@@ -114,13 +148,16 @@ def _types_of(route: Route) -> list[Any]:
     return [declared_type for declared_type in declared if declared_type is not None]
 
 
-def _operation(route: Route, schemas: dict[int, Any]) -> dict[str, Any]:
+def _operation(route: Route, schemas: dict[int, Any], *, has_key: bool) -> dict[str, Any]:
     operation: dict[str, Any] = {"operationId": route.operation_id}
     if route.summary:
         operation["summary"] = route.summary
     if route.tags:
         operation["tags"] = list(route.tags)
-    if parameters := [*_path_parameters(route), *_query_parameters(route), *_headers(route)]:
+    parameters = [*_path_parameters(route), *_query_parameters(route), *_headers(route)]
+    if has_key:
+        parameters.append(dict(_KEY))
+    if parameters:
         operation["parameters"] = parameters
     if route.request is not None:
         operation["requestBody"] = {
@@ -135,17 +172,23 @@ def _operation(route: Route, schemas: dict[int, Any]) -> dict[str, Any]:
         response: dict[str, Any] = {"description": _phrase(status)}
         if body_type is not None:
             response["content"] = _json_content(schemas[id(body_type)])
+        if has_key:
+            response["headers"] = dict(_REPLAYED)
         responses[str(status)] = response
-    for status in sorted(_errors_of(route)):
+    for status in sorted(_errors_of(route, has_key=has_key)):
         responses[str(status)] = {"$ref": f"#/components/responses/{_component(status)}"}
     responses["default"] = {"$ref": "#/components/responses/Error"}
     operation["responses"] = responses
     return operation
 
 
-def _errors_of(route: Route) -> set[int]:
+def _errors_of(route: Route, *, has_key: bool) -> set[int]:
     """What a request can be refused with; that the server is at fault is said by `default`."""
     statuses = set(route.errors)
+    if has_key:
+        # 409: the first request with this key has not ended yet; 422: the key stands for another one. Clients
+        # of commits would take 409 for a refusal of what they wrote, so they are told that nobody knows yet.
+        statuses |= {409, 422, 504} if route.is_commit else {409, 422}
     if not route.is_public:
         statuses |= {400, 401, 403, 404}
         if route.method not in ("GET", "HEAD"):

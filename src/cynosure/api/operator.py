@@ -114,6 +114,7 @@ def operator_routes(commands: OperatorCommands) -> list[Route]:
             "/operator/v1/commands/{name}",
             run_command,
             operation_id="runOperatorCommand",
+            changes_nothing=True,
             summary="Run a command; progress and result come as JSON lines",
             tags=("operator",),
             request=msgspec.Raw,

@@ -11,13 +11,13 @@ a name stays inside its segment.
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from cynosure.api import asgi
 from cynosure.api.asgi import Receive, Scope, Send
-from cynosure.api.decode import BodyDecoder, QueryDecoder
+from cynosure.api.decode import BodyDecoder, QueryDecoder, read_body
 from cynosure.api.errors import MethodNotAllowed
 from cynosure.api.gate import Gate
 from cynosure.api.messages import Request, Response
@@ -26,6 +26,9 @@ from cynosure.auth.caller import Caller
 from cynosure.common.errors import BadInput, Forbidden, NotAuthenticated, NotFound
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+_MUTATING = frozenset({"POST", "PUT", "DELETE"})
+_KEY_HEADER = b"idempotency-key"
 
 _MAX_RECENT = 4096
 """Paths whose match is remembered; a few tables are hot and each costs several decoded segments."""
@@ -63,10 +66,28 @@ class Route:
     """Statuses of refusals that only this operation has; `openapi.py` knows those of all others."""
     is_public: bool = field(kw_only=True, default=False)
     """Answered without asking who wants to know."""
+    changes_nothing: bool = field(kw_only=True, default=False)
+    """Of a POST that only asks, or is not for clients: it takes no Idempotency-Key."""
+    is_commit: bool = field(kw_only=True, default=False)
+    """Commits what a client has written to storage. Such clients take 409 for a refusal of their changes, and
+    delete the files of them."""
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether an Idempotency-Key counts."""
+        return self.method in _MUTATING and not self.is_public and not self.changes_nothing
 
     def list_params(self) -> list[str]:
         """Names of the path parameters, in their order."""
         return [part[1:-1] for part in self.path.split("/") if _is_param(part)]
+
+
+class Once(Protocol):
+    """Answers requests that carry an Idempotency-Key."""
+
+    async def answer(self, route: Route, request: Request, caller: Caller, body: bytes) -> Response:
+        """What the route's handler answers, or answered to an earlier attempt. `body` is what was sent."""
+        ...
 
 
 class _Endpoint:
@@ -76,6 +97,7 @@ class _Endpoint:
         "_recent_queries",
         "body",
         "handler",
+        "is_keyed",
         "is_public",
         "operation_id",
         "params",
@@ -88,6 +110,7 @@ class _Endpoint:
         self.handler = route.handler
         self.operation_id = route.operation_id
         self.is_public = route.is_public
+        self.is_keyed = route.is_keyed
         self.body = (
             None if route.request is None else BodyDecoder(route.request, is_optional=route.is_body_optional)
         )
@@ -128,9 +151,10 @@ class _Node:
 class Router:
     """An ASGI application that answers the given routes. Errors pass to the middleware around it."""
 
-    def __init__(self, routes: Iterable[Route], gate: Gate | None = None) -> None:
+    def __init__(self, routes: Iterable[Route], gate: Gate | None = None, once: Once | None = None) -> None:
         self.routes = tuple(routes)
         self._gate = gate
+        self._once = once
         closed = [route.operation_id for route in self.routes if not route.is_public]
         if gate is None and closed:
             raise ValueError(f"Routes that are not public need a gate: {closed}")
@@ -156,9 +180,16 @@ class Router:
             request = Request(scope, receive, params)
             if endpoint.query is not None:
                 request.query = endpoint.read_query(scope["query_string"])
-            if endpoint.body is not None:
-                request.body = await endpoint.body.read(scope, receive)
-            response = await endpoint.handler(request)
+            if endpoint.is_keyed and self._once is not None and _KEY_HEADER in asgi.headers_of(scope):
+                assert caller is not None  # noqa: S101 - public routes have no keys
+                body = await read_body(receive)
+                if endpoint.body is not None:
+                    request.body = endpoint.body.parse(scope, body)
+                response = await self._once.answer(endpoint.route, request, caller, body)
+            else:
+                if endpoint.body is not None:
+                    request.body = await endpoint.body.read(scope, receive)
+                response = await endpoint.handler(request)
         except (NotAuthenticated, Forbidden, NotFound) as error:
             # What is hidden from a caller is answered as missing; why is in the cause.
             refusal = error.__cause__ if isinstance(error, NotFound) else error

@@ -4,16 +4,11 @@ Must not break: a caller without an identity and not of the machine itself has n
 is left out when one is made can only take rights away.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
-
 from msgspec import Struct
 
-from cynosure.persistence.commit import Committed, Committer, Prepared, Request, View
+from cynosure.auth.request_key import RequestKey
 from cynosure.persistence.references import DEFAULT_REALM
 from cynosure.persistence.spi import ObjId, RealmId
-
-R = TypeVar("R")
 
 
 class Identity(Struct, frozen=True):
@@ -37,8 +32,8 @@ class Caller(Struct, frozen=True):
     principal: str
     realm: RealmId = DEFAULT_REALM
     request_id: str = ""
-    key_hash: str = ""
-    """Hash of the Idempotency-Key; empty without one."""
+    key: RequestKey | None = None
+    """Of a request with an Idempotency-Key."""
     identity: Identity | None = None
     is_operator: bool = False
     """Of the machine itself: the server's own work, or whoever may open its operator socket. May do all."""
@@ -56,22 +51,3 @@ class Caller(Struct, frozen=True):
 def operator_caller(name: str = "operator", realm: RealmId = DEFAULT_REALM, request_id: str = "") -> Caller:
     """A caller of the machine itself."""
     return Caller(name, realm, request_id, is_operator=True)
-
-
-async def commit_as(
-    committer: Committer, caller: Caller, operation: str, prepare: Callable[[View], Awaitable[Prepared[R]]]
-) -> Committed[R]:
-    """Commit one operation of this caller. Errors of `prepare` reach the caller as they are."""
-    outcome = await committer.commit(
-        Request(
-            prepare,
-            caller.principal,
-            operation=operation,
-            request_id=caller.request_id,
-            key_hash=caller.key_hash,
-            actor=caller.actor,
-            roles=caller.roles,
-        )
-    )
-    assert isinstance(outcome, Committed)  # noqa: S101 - keys are looked up before an operation begins
-    return outcome

@@ -8,12 +8,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from cynosure.auth.caller import Caller, commit_as
+from cynosure.auth.caller import Caller
 from cynosure.auth.closing import require_open
+from cynosure.auth.committing import commit_as
 from cynosure.auth.errors import NoSuchPrincipal, NoSuchPrincipalRole
 from cynosure.auth.ports import Authorizer, Target
 from cynosure.auth.principals import require_principal, require_role
 from cynosure.auth.rbac.operations import Operation
+from cynosure.auth.receipts import Recall
 from cynosure.auth.require import AccessDenied, require_allowed
 from cynosure.auth.secret_hash import SecretHasher
 from cynosure.auth.settings import AuthSettings
@@ -70,16 +72,23 @@ class Identities:
         operation: Operation,
         targets: tuple[Target, ...],
         prepare: Callable[[View], Awaitable[Prepared[R]]],
+        recall: Recall[R],
     ) -> R:
         """Commit a change to the principals of the caller's realm, if it may be made."""
 
+        async def check(view: View) -> Mapping[RefKey, ObjId]:
+            return await self.authorize(caller, operation, *targets, view=view)
+
         async def authorized(view: View) -> Prepared[R]:
             await require_open(view)
-            guards = await self.authorize(caller, operation, *targets, view=view)
+            guards = await check(view)
             prepared = await prepare(view)
             return replace(prepared, guards={**guards, **prepared.guards})
 
-        return (await commit_as(self.committer(caller.realm), caller, operation.name, authorized)).result
+        committer = self.committer(caller.realm)
+        return (
+            await commit_as(committer, caller, operation.name, authorized, check=check, recall=recall)
+        ).result
 
 
 async def _require_targets(view: View, targets: tuple[Target, ...]) -> None:

@@ -10,6 +10,7 @@ CynosureError
 ├── NotFound                no such thing
 ├── AlreadyExists           the name is taken
 ├── Conflict                the caller's requirement does not hold on the current state
+├── KeyReused               an Idempotency-Key that stands for another request
 ├── Unavailable             nothing was applied; trying again is safe
 │   ├── Contended           too many writers for too long; nothing was applied
 │   ├── LeaseLost           this process no longer holds what it needs to act
@@ -100,6 +101,16 @@ class AlreadyExists(CynosureError):
 
 class Conflict(CynosureError):
     """The caller's requirement does not hold on the current state."""
+
+
+class KeyReused(CynosureError):
+    """The Idempotency-Key stands for another request."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The Idempotency-Key was used for a request with another payload",
+            fix="Repeat a key only with the very same request; use a new key for every new one.",
+        )
 
 
 class Unavailable(CynosureError):

@@ -85,3 +85,16 @@ def format_bytes(size_bytes: int) -> str:
         if size_bytes and size_bytes % _BYTES[unit.lower()] == 0:
             return f"{size_bytes // _BYTES[unit.lower()]} {unit}"
     return f"{size_bytes} B"
+
+
+def format_iso_duration(duration: timedelta) -> str:
+    """As ISO-8601 has it: `PT30M`, `PT1H30M`, `PT0.5S`."""
+    minutes, seconds = divmod(duration, timedelta(minutes=1))
+    hours, minutes = divmod(minutes, 60)
+    whole, micros = divmod(seconds // timedelta(microseconds=1), 1_000_000)
+    text = f"{hours}H" * bool(hours) + f"{minutes}M" * bool(minutes)
+    if micros:
+        text += f"{whole}.{micros:06}".rstrip("0") + "S"
+    elif whole or not text:
+        text += f"{whole}S"
+    return f"PT{text}"

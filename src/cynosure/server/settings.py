@@ -31,6 +31,7 @@ from cynosure.common.settings import (
     read_settings,
 )
 from cynosure.common.telemetry.settings import TelemetrySettings
+from cynosure.idempotency.settings import IdempotencySettings, check_idempotency_settings
 from cynosure.persistence.settings import PersistenceSettings, check_lifetimes
 from cynosure.storage.settings import StorageSettings, check_storage_settings
 
@@ -39,9 +40,9 @@ FILE_VARIABLE = "CYNOSURE_CONFIG"
 
 ALIASES: Aliases = MappingProxyType(
     {
-        "polaris.idempotency.lifetime": "persistence.idempotency_lifetime",
-        "polaris.idempotency.enabled": None,
-        "polaris.idempotency.cleanup.enabled": None,
+        "polaris.idempotency.lifetime": "idempotency.lifetime",
+        "polaris.idempotency.enabled": "idempotency.enabled",
+        "polaris.idempotency.cleanup.enabled": "idempotency.cleanup.enabled",
         "polaris.delegation-service.task-type": None,
         "polaris.delegation-service.endpoint": None,
         "delegation.task.lease.lost-timeout-duration": None,
@@ -110,6 +111,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     server: ServerSettings = ServerSettings()
     auth: AuthSettings = AuthSettings()
     catalog: CatalogSettings = CatalogSettings()
+    idempotency: IdempotencySettings = IdempotencySettings()
     persistence: PersistenceSettings = PersistenceSettings()
     storage: StorageSettings = StorageSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
@@ -158,7 +160,12 @@ class SettingsSource(Struct, frozen=True):
 
 def check_settings(settings: Settings) -> None:
     """Refuse settings that are fine one by one and wrong together."""
-    check_lifetimes(settings.persistence)
+    check_lifetimes(settings.persistence, settings.idempotency.kept)
+    check_idempotency_settings(
+        settings.idempotency,
+        request_timeout=settings.server.request_timeout,
+        grace=settings.persistence.gc.grace,
+    )
     check_audit(settings.auth.audit, settings.persistence.gc.history_retention)
     check_storage_settings(settings.storage)
     if settings.catalog.staging_lifetime <= settings.storage.credential_lifetime:

@@ -27,7 +27,10 @@ async def open_serving_store(
 ) -> AsyncIterator[Persistence]:
     """The store with its readiness check, coordinated tasks and metrics. Initialises an empty one."""
     url = settings.store_url.reveal()
-    async with open_persistence(url, settings.persistence, initialise=True, clock=clock) as persistence:
+    opened = open_persistence(
+        url, settings.persistence, initialise=True, clock=clock, key_lifetime=settings.idempotency.kept
+    )
+    async with opened as persistence:
         if settings.server.workers > 1 and not persistence.backend.limits.is_shared:
             raise Misconfigured(
                 "This kind of store belongs to one process",

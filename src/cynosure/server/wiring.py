@@ -6,7 +6,7 @@ there is none, comes from the same `open_ground` and the same routes.
 
 import random
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +19,7 @@ from cynosure.api.cynosure.routes import cynosure_routes
 from cynosure.api.gate import Gate
 from cynosure.api.health import Readiness, health_routes
 from cynosure.api.iceberg.routes import iceberg_routes
+from cynosure.api.idempotency import KeyedRequests, describe
 from cynosure.api.management.events import event_routes
 from cynosure.api.management.routes import management_routes
 from cynosure.api.metrics import METRICS_ROUTE
@@ -29,6 +30,7 @@ from cynosure.api.operator_gate import OperatorGate
 from cynosure.api.polaris.routes import polaris_routes
 from cynosure.api.router import Route
 from cynosure.auth.identities import Identities
+from cynosure.auth.request_key import Peppers
 from cynosure.catalog.background import Background
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.maintenance import catalog_tasks
@@ -38,7 +40,13 @@ from cynosure.catalog.roles.first_role import ensure_catalog_admins
 from cynosure.catalog.single_flight import SingleFlight
 from cynosure.common.clock import Clock
 from cynosure.common.key_file import open_keyring
+from cynosure.idempotency.cleanup import cleanup_task
+from cynosure.idempotency.engine import Idempotency
+from cynosure.idempotency.reservations import Reservations
+from cynosure.idempotency.settings import advertise
+from cynosure.persistence.batching import Batcher
 from cynosure.persistence.lifecycle import Persistence, open_persistence
+from cynosure.persistence.spi import SYSTEM_REALM
 from cynosure.persistence.tasks import TaskLoop
 from cynosure.server.access import Access, OpenKeyring, bootstrap, make_identities, open_access
 from cynosure.server.catalog_commands import OpenDirectory, catalog_commands
@@ -64,16 +72,20 @@ class Serving:
 
     directory: Directory
     access: Access
+    once: KeyedRequests | None
+    """Answers requests with an Idempotency-Key, where those count."""
+    advertised: Mapping[str, str]
+    """What clients are told of that."""
 
     def routes(self) -> list[Route]:
         """What is served to clients and operators alike; all of it asks who wants it."""
         directory, access = self.directory, self.access
         polaris = polaris_routes(directory)
         return [
-            *iceberg_routes(directory, beside=polaris),
+            *iceberg_routes(directory, beside=polaris, advertised=self.advertised),
             *polaris,
             *cynosure_routes(directory),
-            *management_routes(directory, access.identities),
+            *management_routes(directory, access.identities, advertised=self.advertised),
             *event_routes(access.audit.events),
         ]
 
@@ -149,8 +161,12 @@ async def open_ground(
         directory, identities = serving.directory, serving.access.identities
         readiness.on_shutdown(serving.access.audit.events.stop_waiting)
         readiness.on_shutdown(directory.shared.watching.stop)
+        if serving.once is not None:
+            readiness.on_shutdown(serving.once.stop_waiting)
         for task in catalog_tasks(directory):
             tasks.register(persistence.tasks, task)
+        if settings.idempotency.cleanup.enabled:
+            tasks.register(persistence.tasks, cleanup_task(persistence, settings.idempotency))
         commands.register_all(
             _commands(
                 settings,
@@ -184,7 +200,13 @@ def _open_store(
         prepare_data_dir(settings.server.data_dir)
     else:
         refuse_missing_file(url)
-    return open_persistence(url, settings.persistence, initialise=initialise, clock=clock)
+    return open_persistence(
+        url,
+        settings.persistence,
+        initialise=initialise,
+        clock=clock,
+        key_lifetime=settings.idempotency.kept,
+    )
 
 
 @asynccontextmanager
@@ -200,11 +222,40 @@ async def open_serving(
     async with (
         open_directory(settings, identities, keyring) as directory,
         open_access(settings, identities, keyring) as access,
+        open_once(settings, persistence, keyring) as once,
     ):
         await access.check_keyring()
         # After the realms have their roles: the first of them is given what is made here.
         await ensure_catalog_admins(directory)
-        yield Serving(directory, access)
+        yield Serving(directory, access, once, advertise(settings.idempotency))
+
+
+@asynccontextmanager
+async def open_once(
+    settings: Settings, persistence: Persistence, keyring: OpenKeyring
+) -> AsyncIterator[KeyedRequests | None]:
+    """What answers requests with an Idempotency-Key; `None` where they are turned off."""
+    if not settings.idempotency.enabled:
+        yield None
+        return
+    clock = persistence.clock
+    batcher = Batcher(persistence.backend, clock, persistence.rng)
+    reservations = Reservations(
+        persistence.store(SYSTEM_REALM),
+        batcher,
+        persistence.ids,
+        clock,
+        settings.idempotency,
+        holder=str(persistence.owner),
+    )
+    engine = Idempotency(
+        reservations, clock, settings.idempotency, describe=describe, peppers=Peppers(keyring)
+    )
+    try:
+        yield KeyedRequests(engine)
+    finally:
+        await engine.close()
+        await batcher.close()
 
 
 @asynccontextmanager
@@ -256,6 +307,7 @@ async def open_operator_app(
             rng=persistence.rng,
             access_log="none",
             gate=OperatorGate(),
+            once=serving.once,
             schemes=NO_TOKENS,
         )
         yield service.app
@@ -287,6 +339,7 @@ async def open_catalog(
                 limits=limits,
                 access_log=server.access_log,
                 gate=gate,
+                once=serving.once,
                 schemes=NO_TOKENS if isinstance(gate, OperatorGate) else TOKENS,
             )
 

@@ -3,9 +3,11 @@
 Must not break: `endpoints` is made from the routes themselves, so it names exactly what is served.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import quote
+
+from msgspec import UNSET
 
 from cynosure.api.iceberg.context import caller_of
 from cynosure.api.iceberg.wire import CatalogConfig, ConfigQuery
@@ -21,8 +23,10 @@ BASE: Final = "/api/catalog"
 _GENERIC_TABLES: Final = "/generic-tables"
 
 
-def config_route(directory: Directory, served: Iterable[Route]) -> Route:
-    """`GET /v1/config`, advertising the routes that are served beside it."""
+def config_route(directory: Directory, served: Iterable[Route], advertised: Mapping[str, str]) -> Route:
+    """`GET /v1/config`, advertising the routes that are served beside it, and what the server can do."""
+    properties = dict(advertised)
+    lifetime = properties.get("idempotency-key-lifetime", UNSET)
     scopes = (f"{BASE}/v1/{{prefix}}/", f"{BASE}/polaris/v1/{{prefix}}/")
     endpoints: list[str] = []
     for route in served:
@@ -42,10 +46,13 @@ def config_route(directory: Directory, served: Iterable[Route]) -> Route:
         name: str = request.query.warehouse
         return Response.json(
             CatalogConfig(
-                defaults=await load_config(directory, caller, name),
+                # What a catalog's own properties say of the server does not count.
+                defaults={**await load_config(directory, caller, name), **properties},
                 # Clients put the prefix into their paths as it is, so it is encoded here.
                 overrides={"prefix": quote(name, safe="")},
                 endpoints=endpoints,
+                properties=properties,
+                idempotency_key_lifetime=lifetime,
             )
         )
 

@@ -1,6 +1,8 @@
 """All routes of the Iceberg REST protocol, and our own beside them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from cynosure.api.iceberg.commits import commit_routes
 from cynosure.api.iceberg.config import config_route
@@ -13,11 +15,16 @@ from cynosure.api.iceberg.views import view_routes
 from cynosure.api.router import Route
 from cynosure.catalog.directory import Directory
 
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
-def iceberg_routes(directory: Directory, beside: Sequence[Route] = ()) -> list[Route]:
+
+def iceberg_routes(
+    directory: Directory, beside: Sequence[Route] = (), *, advertised: Mapping[str, str] = _NOTHING
+) -> list[Route]:
     """The routes that serve the catalogs of a directory.
 
-    `beside` are routes served elsewhere that its clients are told of as well.
+    `beside` are routes served elsewhere that its clients are told of as well; `advertised` is what they are
+    told that the server can do.
     """
     served = [
         *namespace_routes(directory),
@@ -28,4 +35,4 @@ def iceberg_routes(directory: Directory, beside: Sequence[Route] = ()) -> list[R
         *view_routes(directory),
         *report_routes(directory),
     ]
-    return [config_route(directory, [*served, *beside]), *served]
+    return [config_route(directory, [*served, *beside], advertised), *served]

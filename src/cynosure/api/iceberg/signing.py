@@ -59,6 +59,7 @@ def signing_routes(directory: Directory) -> list[Route]:
             f"{BASE}/v1/{{prefix}}/namespaces/{{namespace}}/tables/{{table}}/sign",
             partial(_sign, directory),
             operation_id="signRequest",
+            changes_nothing=True,
             summary="Sign a request to object storage",
             tags=("iceberg",),
             request=RemoteSignRequest,

@@ -13,12 +13,13 @@ from cynosure.api.iceberg.delegation import DESCRIBED, delegation_of
 from cynosure.api.iceberg.etags import is_unchanged
 from cynosure.api.messages import NO_STORE, Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.delegation.giving import Access, give_access, give_access_to_new, plain_access
+from cynosure.catalog.delegation.giving import Access, plain_access
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.managed.answer import TableAnswer
 from cynosure.catalog.names import Identifier, check_name
 from cynosure.catalog.operations.create_table import CreateTable, create_table
 from cynosure.catalog.operations.drop_table import drop_table
+from cynosure.catalog.operations.give_access_to_created import give_access_to_created
 from cynosure.catalog.operations.list_tables import list_tables
 from cynosure.catalog.operations.load_table import load_table, load_table_for_data, table_exists
 from cynosure.catalog.operations.register_table import register_table
@@ -57,11 +58,7 @@ class TableHandlers:
         catalog = await catalog_of(self._directory, caller, request)
         table, delegation = Identifier(wanted.namespace, wanted.name), delegation_of(request)
         created = await create_table(catalog, caller, wanted, delegation=delegation)
-        # A staged table is not there yet: a client that cannot be given access is told so.
-        give = give_access if wanted.is_staged else give_access_to_new
-        access = await give(
-            catalog, caller, table, created.state, delegation, is_writable=created.is_writable
-        )
+        access = await give_access_to_created(catalog, caller, table, created, delegation)
         return self._loaded(request, created.answer, table, access)
 
     async def load(self, request: Request) -> Response:
@@ -71,9 +68,10 @@ class TableHandlers:
         catalog = await catalog_of(self._directory, caller, request)
         snapshots = request.query.snapshots
         if delegation := delegation_of(request):
-            answer, _, access = await load_table_for_data(
+            loaded = await load_table_for_data(
                 catalog, caller, table, snapshots=snapshots, delegation=delegation
             )
+            answer, access = loaded.answer, loaded.access
         else:
             answer = await load_table(catalog, caller, table, snapshots=snapshots)
             access = plain_access(catalog)
@@ -117,9 +115,7 @@ class TableHandlers:
             is_overwrite=bool(body.overwrite),
             delegation=delegation,
         )
-        access = await give_access_to_new(
-            catalog, caller, table, registered.state, delegation, is_writable=registered.is_writable
-        )
+        access = await give_access_to_created(catalog, caller, table, registered, delegation)
         return self._loaded(request, registered.answer, table, access)
 
     async def unregister(self, request: Request) -> Response:

@@ -151,6 +151,7 @@ def view_routes(directory: Directory) -> list[Route]:
             one,
             handlers.replace,
             operation_id="replaceView",
+            is_commit=True,
             summary="Commit updates to a view",
             request=CommitViewRequest,
             responses={200: wire.LoadViewResult},

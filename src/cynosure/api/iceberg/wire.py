@@ -75,6 +75,10 @@ class CatalogConfig(Struct, frozen=True):
     defaults: dict[str, str]
     overrides: dict[str, str]
     endpoints: list[str]
+    properties: dict[str, str] = {}
+    """What the server can do, for clients that look for it here; in `defaults` as well."""
+    idempotency_key_lifetime: str | UnsetType = field(default=UNSET, name="idempotency-key-lifetime")
+    """For how long an Idempotency-Key may be repeated; without it, no client may send any."""
 
 
 class CreateNamespaceRequest(Struct, frozen=True):

@@ -3,7 +3,7 @@
 - `wire.py`, `wire_catalogs.py`   bodies and queries, under the names of the Polaris document
 - `storage.py`                    storage configurations between the wire and the store
 - `catalogs.py`, `principals.py`, `principal_roles.py`, `catalog_roles.py`, `grants.py`   the handlers
-- `explaining.py`, `checking.py`, `own.py`, `events.py`   what we serve below `/cynosure`, beyond Polaris
+- `explaining.py`, `checking.py`, `own.py`, `events.py`, `discovery.py`   beyond Polaris, below `/cynosure`
 - `routes.py`                     all of it
 
 A maintainer must not break: secrets leave only in the answers of create, rotate and reset, and never come

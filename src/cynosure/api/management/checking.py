@@ -60,6 +60,7 @@ def check_routes(directory: Directory) -> list[Route]:
             f"{BASE}/cynosure/catalogs/{{catalogName}}/check-storage",
             check,
             operation_id="checkStorage",
+            changes_nothing=True,
             summary="Try whether the storage of a catalog works, for the server and for its clients; also a "
             "storage that does not is answered with 200",
             tags=("cynosure",),

@@ -161,6 +161,7 @@ def explain_routes(directory: Directory, identities: Identities) -> list[Route]:
             f"{BASE}/cynosure/explain-access",
             explain_access,
             operation_id="explainAccess",
+            changes_nothing=True,
             summary="Why a principal may or may not do something, and what would let it",
             tags=("cynosure",),
             request=ExplainAccessRequest,

@@ -1,8 +1,13 @@
 """All routes of the management API."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
 from cynosure.api.management.catalog_roles import catalog_role_routes
 from cynosure.api.management.catalogs import catalog_routes
 from cynosure.api.management.checking import check_routes
+from cynosure.api.management.discovery import discovery_routes
 from cynosure.api.management.explaining import explain_routes
 from cynosure.api.management.grants import grant_routes
 from cynosure.api.management.own import own_routes
@@ -12,9 +17,16 @@ from cynosure.api.router import Route
 from cynosure.auth.identities import Identities
 from cynosure.catalog.directory import Directory
 
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
-def management_routes(directory: Directory, identities: Identities) -> list[Route]:
-    """The routes that manage the catalogs of a directory, and who may do what in them."""
+
+def management_routes(
+    directory: Directory, identities: Identities, *, advertised: Mapping[str, str] = _NOTHING
+) -> list[Route]:
+    """The routes that manage the catalogs of a directory, and who may do what in them.
+
+    `advertised`: what clients are told of this server, as in the config of each catalog.
+    """
     return [
         *catalog_routes(directory),
         *principal_routes(identities),
@@ -24,4 +36,5 @@ def management_routes(directory: Directory, identities: Identities) -> list[Rout
         *check_routes(directory),
         *explain_routes(directory, identities),
         *own_routes(identities),
+        *discovery_routes(advertised),
     ]
