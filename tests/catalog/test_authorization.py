@@ -187,6 +187,7 @@ PARTS = {
     "ensure_catalog_admin",
     "load_registrable",
     "prepare_change",
+    "give_access_to_created",
     "give_generic_access",
     "prepare_drop",
     "prepare_registration",

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from cynosure.auth.committing import commit_part
 from cynosure.catalog.changes import Changes
 from cynosure.catalog.consistency import find_disagreements
 from cynosure.catalog.delegation.modes import ANY_WAY
@@ -17,7 +18,6 @@ from cynosure.catalog.operations.drop_policy import drop_policy
 from cynosure.catalog.operations.drop_table import drop_table
 from cynosure.catalog.operations.list_dropped import list_dropped
 from cynosure.catalog.operations.restore_dropped import restore_dropped
-from cynosure.catalog.parts import commit_part
 from cynosure.catalog.policies.mappings import MAPPINGS
 from cynosure.catalog.policies.placing import AttachTo
 from cynosure.catalog.staged import IDS

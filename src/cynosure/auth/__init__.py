@@ -12,6 +12,8 @@ Read in this order:
 - `secret_hash.py`, `credentials.py`   what is kept of secrets, and secrets on their way to their owner
 - `audit/`          what was done and what was refused, kept and delivered
 - `require.py`      a decision made binding
+- `committing.py`   operations committed at most once for each Idempotency-Key (`request_key.py`), and how
+                    their results come back (`receipts.py`)
 
 A maintainer must not break: everything fails closed, and rights are looked up for every request; what is
 remembered is remembered by the head it was read at.

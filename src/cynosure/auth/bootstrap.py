@@ -14,9 +14,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from cynosure.auth.caller import commit_as, operator_caller
+from cynosure.auth.caller import operator_caller
 from cynosure.auth.changes import told
 from cynosure.auth.closing import is_closed, require_open
+from cynosure.auth.committing import commit_part
 from cynosure.auth.credential_files import CredentialFiles
 from cynosure.auth.credentials import FIRST_GENERATION, Credentials, new_client_id, new_client_secret
 from cynosure.auth.entities import (
@@ -193,8 +194,8 @@ async def bootstrap_realm(
         return await _first_principal(identities, view, wanted)
 
     caller = operator_caller(SYSTEM, realm)
-    committed = await commit_as(identities.committer(realm), caller, "bootstrap-realm", prepare)
-    return wanted if committed.result else None
+    is_made = await commit_part(identities.committer(realm), caller, "bootstrap-realm", prepare)
+    return wanted if is_made else None
 
 
 async def reset_root(identities: Identities, realm: RealmId) -> Credentials:

@@ -1,11 +1,11 @@
 """Changes to one principal or role, as the operations make them.
 
 Must not break: what the change feed says holds no secret; the entity, with what is kept of its secrets, is
-only pointed to.
+only pointed to, or sealed under the Idempotency-Key of who asked for the change.
 """
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec import structs
 
@@ -14,6 +14,7 @@ from cynosure.auth.entities import PRINCIPAL, PRINCIPAL_ROLE, PrincipalEntity, P
 from cynosure.auth.identities import Identities
 from cynosure.auth.principals import principal_key, require_principal, require_role, role_key
 from cynosure.auth.rbac.operations import Operation
+from cynosure.auth.receipts import Recall, Sealed
 from cynosure.auth.targets import PrincipalRoleTarget, PrincipalTarget
 from cynosure.common.errors import Conflict
 from cynosure.persistence.commit import Change, Prepared, View
@@ -22,6 +23,11 @@ from cynosure.persistence.objects import ObjectType, ObjRef
 from cynosure.persistence.store import NewObject
 
 E = TypeVar("E", PrincipalEntity, PrincipalRoleEntity)
+
+# Sealed, because what is kept of a principal's secrets comes with it, and because what properties say is for
+# those only who may load what has them.
+RECALL_PRINCIPAL: Final[Recall[PrincipalEntity]] = Sealed(PrincipalEntity)
+RECALL_ROLE: Final[Recall[PrincipalRoleEntity]] = Sealed(PrincipalRoleEntity)
 
 
 def told(
@@ -69,10 +75,23 @@ async def change_principal(
     """Put a new version of a principal in place of the current one; nothing when they are the same."""
 
     async def prepare(view: View) -> Prepared[PrincipalEntity]:
-        ref, entity = await require_principal(view, name)
-        return _replaced(identities, PRINCIPAL, ref, entity, apply(entity), kind, detail)
+        return await prepare_principal(identities, view, name, apply, kind=kind, **detail)
 
-    return await identities.commit(caller, operation, (PrincipalTarget(name),), prepare)
+    return await identities.commit(caller, operation, (PrincipalTarget(name),), prepare, RECALL_PRINCIPAL)
+
+
+async def prepare_principal(
+    identities: Identities,
+    view: View,
+    name: str,
+    apply: Callable[[PrincipalEntity], PrincipalEntity],
+    *,
+    kind: str,
+    **detail: str | bool,
+) -> Prepared[PrincipalEntity]:
+    """The change that `change_principal` makes."""
+    ref, entity = await require_principal(view, name)
+    return _replaced(identities, PRINCIPAL, ref, entity, apply(entity), kind, detail)
 
 
 async def change_role(
@@ -90,7 +109,7 @@ async def change_role(
         ref, entity = await require_role(view, name)
         return _replaced(identities, PRINCIPAL_ROLE, ref, entity, apply(entity), kind, {})
 
-    return await identities.commit(caller, operation, (PrincipalRoleTarget(name),), prepare)
+    return await identities.commit(caller, operation, (PrincipalRoleTarget(name),), prepare, RECALL_ROLE)
 
 
 def _replaced(

@@ -1,4 +1,7 @@
-"""Client credentials in clear: on their way to whoever asked for them, once, and nowhere else.
+"""Client credentials in clear: on their way to whoever asked for them, and nowhere else.
+
+Who asked with an Idempotency-Key and was not answered asks again, and gets the same ones: they are in the
+receipt of the commit, sealed under that key, which the store does not have.
 
 Must not break: the secret is a `Secret`, so that printing, logging or encoding it by accident shows nothing.
 """
@@ -10,6 +13,8 @@ from msgspec import Struct, structs
 from cynosure.auth.entities import PrincipalEntity, StoredSecret
 from cynosure.auth.identities import Identities
 from cynosure.auth.names import CLIENT_ID_BYTES, CLIENT_SECRET_BYTES
+from cynosure.auth.receipts import Done, Recall, Sealed
+from cynosure.auth.request_key import RequestKey
 from cynosure.auth.secret_hash import MAX_SECRETS
 from cynosure.common.secrets import Secret
 
@@ -28,8 +33,37 @@ class PrincipalWithCredentials(Struct, frozen=True):
     credentials: Credentials
 
 
+class _Shown(Struct, frozen=True, array_like=True):
+    """What was shown, in the form that is sealed: a `Secret` itself cannot be encoded."""
+
+    principal: PrincipalEntity
+    client_secret: str
+
+
+class _Showing:
+    """Shows credentials again to a request with the same Idempotency-Key."""
+
+    def __init__(self) -> None:
+        self._sealed: Recall[_Shown] = Sealed(_Shown)
+
+    def keep(self, result: PrincipalWithCredentials, key: RequestKey) -> bytes:
+        secret = result.credentials.client_secret.reveal()
+        return self._sealed.keep(_Shown(result.principal, secret), key)
+
+    async def recall(self, done: Done) -> PrincipalWithCredentials:
+        shown = await self._sealed.recall(done)
+        return show(shown.principal, Secret(shown.client_secret))
+
+
+RECALL_CREDENTIALS: Final[Recall[PrincipalWithCredentials]] = _Showing()
+
 FIRST_GENERATION: Final = 1
 """0 stands for no secret of ours (`Identity.credential`)."""
+
+
+def show(principal: PrincipalEntity, secret: Secret) -> PrincipalWithCredentials:
+    """The principal with this secret of it, in clear."""
+    return PrincipalWithCredentials(principal, Credentials(principal.client_id, secret))
 
 
 def new_client_id(identities: Identities) -> str:

@@ -15,6 +15,7 @@
 - `generic/`        tables of other formats; `facade.py` what external catalogs refuse
 - `files/`          metadata files in object storage: export, import, sweep
 - `dropped.py`, `feed/`, `retention.py`, `reports.py`   undrop, change feed, expiry at commit, metrics reports
+- `recalling.py`    how the result of a request comes back when it is asked for again with its key
 - `bulk_import.py`  millions of tables at once; `maintenance.py` what servers do by themselves
 - `errors.py`       what is refused; `settings.py`
 

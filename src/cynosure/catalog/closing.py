@@ -24,10 +24,10 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.committing import commit_part
 from cynosure.catalog.errors import CatalogNotEmpty
 from cynosure.catalog.names import CLOSED, GRANTS_CLOSED
 from cynosure.catalog.opened import Shared
-from cynosure.catalog.parts import commit_part
 from cynosure.common.errors import Conflict
 from cynosure.persistence.commit import Committer, Prepared, View
 from cynosure.persistence.objects import ObjRef, Stored, struct_type

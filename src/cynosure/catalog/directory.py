@@ -11,11 +11,13 @@ from typing import TypeVar
 from msgspec import Struct
 
 from cynosure.auth.access.visible import has_catalog_role
-from cynosure.auth.caller import Caller, commit_as
+from cynosure.auth.caller import Caller
 from cynosure.auth.closing import require_open
+from cynosure.auth.committing import Check, commit_as
 from cynosure.auth.ports import Target
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.operations import Operation
+from cynosure.auth.receipts import Recall
 from cynosure.auth.require import AccessDenied, require_allowed
 from cynosure.auth.targets import RealmTarget
 from cynosure.catalog.entities import CATALOG
@@ -66,18 +68,28 @@ class Directory:
         operation: Operation,
         targets: tuple[Target, ...],
         prepare: Callable[[View], Awaitable[Prepared[R]]],
+        recall: Recall[R],
     ) -> R:
         """Commit a change to the list of catalogs in the caller's realm, if it may be made."""
 
+        async def check(view: View) -> Guards:
+            return await self.authorize(caller, operation, *targets)
+
         async def authorized(view: View) -> Prepared[R]:
-            guards = await self.authorize(caller, operation, *targets)
+            guards = await check(view)
             prepared = await prepare(view)
             return replace(prepared, guards=join_guards(guards, prepared.guards))
 
-        return await self.commit_authorizing(caller, operation.name, authorized)
+        return await self.commit_authorizing(caller, operation.name, authorized, check=check, recall=recall)
 
     async def commit_authorizing(
-        self, caller: Caller, name: str, prepare: Callable[[View], Awaitable[Prepared[R]]]
+        self,
+        caller: Caller,
+        name: str,
+        prepare: Callable[[View], Awaitable[Prepared[R]]],
+        *,
+        check: Check,
+        recall: Recall[R],
     ) -> R:
         """`commit` where `prepare` authorizes itself, because it has to look something up first."""
 
@@ -85,7 +97,8 @@ class Directory:
             await require_open(view)
             return await prepare(view)
 
-        return (await commit_as(self.committer(caller.realm), caller, name, opened)).result
+        committer = self.committer(caller.realm)
+        return (await commit_as(committer, caller, name, opened, check=check, recall=recall)).result
 
     async def authorize_on(
         self, view: View, caller: Caller, operation: Operation, name: str

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from cynosure.auth.receipts import Done
+from cynosure.auth.request_key import RequestKey
 from cynosure.catalog.entities import CATALOG, CatalogEntity
 from cynosure.catalog.errors import CatalogLocationRefused, InvalidName, NoSuchCatalog
 from cynosure.catalog.names import check_name
@@ -32,6 +34,19 @@ class Listed(Struct, frozen=True):
 
     ref: ObjRef
     entity: CatalogEntity
+
+
+class RecalledCatalog:
+    """How a catalog comes back as a request made or changed it (`auth/receipts.py`): from its own change."""
+
+    def keep(self, result: CatalogEntity, key: RequestKey) -> bytes:
+        """See `Recall.keep`."""
+        return b""
+
+    async def recall(self, done: Done) -> CatalogEntity:
+        """See `Recall.recall`."""
+        ref = done.find_after("catalog-created", "catalog-updated")
+        return (await done.after.load_many(CATALOG, [ref.id]))[0]
 
 
 def check_catalog_name(name: str) -> str:

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeVar
 
-from cynosure.auth.caller import Caller, commit_as
+from cynosure.auth.caller import Caller
+from cynosure.auth.committing import Check, commit_as
 from cynosure.auth.ports import Authorizer, Target
 from cynosure.auth.rbac.operations import Operation
+from cynosure.auth.receipts import Recall
 from cynosure.auth.require import AccessDenied
 from cynosure.auth.settings import AuthSettings
 from cynosure.catalog.background import Background
@@ -259,23 +261,30 @@ class OpenCatalog:
         operation: Operation,
         targets: tuple[Target, ...],
         prepare: Callable[[View], Awaitable[Prepared[R]]],
+        recall: Recall[R],
     ) -> Committed[R]:
         """Commit one operation of this caller, if it may be done to these targets.
 
         Authorized on the very state it is prepared on, and again whenever it is prepared again.
         """
+        check = self.checking(caller, operation, *targets)
+        return await self.commit_checked(caller, operation.name, check, prepare, recall)
+
+    def checking(self, caller: Caller, operation: Operation, *targets: Target) -> Check:
+        """`authorize`, for a state that is yet to come."""
 
         async def check(view: View) -> Guards:
             return await self.authorize(view, caller, operation, *targets)
 
-        return await self.commit_checked(caller, operation.name, check, prepare)
+        return check
 
     async def commit_checked(
         self,
         caller: Caller,
         name: str,
-        check: Callable[[View], Awaitable[Guards]],
+        check: Check,
         prepare: Callable[[View], Awaitable[Prepared[R]]],
+        recall: Recall[R],
     ) -> Committed[R]:
         """`commit` where what must be authorized depends on the state, or is several things."""
 
@@ -288,4 +297,4 @@ class OpenCatalog:
             # Files may have been written for this. Somebody else's new password is no reason to do so again.
             return replace(prepared, guards=guards, renew=lambda: check(view))
 
-        return await commit_as(self.committer, caller, name, authorized)
+        return await commit_as(self.committer, caller, name, authorized, check=check, recall=recall)

@@ -32,7 +32,7 @@ _SIGNATURE_US: Final = timedelta(minutes=15) // _US
 """For how long stores accept a signed request."""
 
 
-class StagedTable(Stored, frozen=True):
+class StagedTable(Stored, frozen=True, omit_defaults=True):
     """A table that one principal may create."""
 
     id: ObjId
@@ -47,6 +47,8 @@ class StagedTable(Stored, frozen=True):
     """0 for an operator of the machine itself."""
     principal: str
     created_us: int
+    sealed_metadata: bytes = b""
+    """What the client was told, as JSON, of a request with a key: that key opens it (`RequestKey.open`)."""
 
     @property
     def held(self) -> Held:
@@ -54,7 +56,7 @@ class StagedTable(Stored, frozen=True):
         return Held(self.id, self.location, self.claims)
 
 
-STAGED = struct_type("staged-table", StagedTable)
+STAGED = struct_type("staged-table", StagedTable, version=2)
 
 
 def principal_id_of(caller: Caller) -> int:

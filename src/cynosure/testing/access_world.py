@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from cynosure.auth.caller import Caller, Identity, commit_as, operator_caller
+from cynosure.auth.caller import Caller, Identity, operator_caller
+from cynosure.auth.committing import commit_part
 from cynosure.auth.entities import (
     CATALOG_ROLE,
     PRINCIPAL,
@@ -208,4 +209,4 @@ class AccessWorld:
                     changes[index] = {**dict.fromkeys(now.keys() - entries.keys()), **new}
             return Prepared(None, changes, objects if changes else ())
 
-        await commit_as(self.persistence.committer(key), operator_caller("test"), "make-world", prepare)
+        await commit_part(self.persistence.committer(key), operator_caller("test"), "make-world", prepare)

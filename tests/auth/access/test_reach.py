@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from cynosure.auth.access.reach import FEW_ROLES, MOST_HELD, MOST_REACHES, Reach, Reaches
-from cynosure.auth.caller import commit_as, operator_caller
+from cynosure.auth.caller import operator_caller
+from cynosure.auth.committing import commit_part
 from cynosure.auth.rbac.grants import THE_CATALOG
 from cynosure.auth.rbac.privileges import NONE, set_of
 from cynosure.auth.rbac.privileges import Privilege as P
@@ -74,7 +75,7 @@ async def test_a_catalog_role_that_is_gone_has_nothing_whatever_entries_are_left
     async def delete(view: View) -> Prepared[None]:
         return Prepared(None, {"ids": {gone: None}})
 
-    await commit_as(world.persistence.committer(world.grants), operator_caller(), "test", delete)
+    await commit_part(world.persistence.committer(world.grants), operator_caller(), "test", delete)
 
     found = await load(world, Reaches(world.persistence), "pr")
     assert found.on_catalog == P.TABLE_LIST.bit

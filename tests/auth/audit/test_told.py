@@ -1,17 +1,20 @@
 """One commit as events: what is told of it, and above all what is not."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
 
 from cynosure.auth.audit.events import to_event
 from cynosure.auth.audit.told import MAX_TARGETS, Source, list_dropped, tell_commit
+from cynosure.auth.caller import operator_caller
+from cynosure.auth.receipts import pack_receipt
 from cynosure.persistence.commit import Change, CommitRecord, RequestRecord
 from cynosure.persistence.commit.records import raw_detail
 from cynosure.persistence.index import encode_key
 from cynosure.persistence.references import DEFAULT_REALM, catalog_reference, realm_reference
 from cynosure.persistence.spi import CatalogId
+from cynosure.testing.small_keys import key_of, with_key
 
 MAIN = Source(catalog_reference(DEFAULT_REALM, CatalogId("7"), "main"), "lake")
 GRANTS = Source(catalog_reference(DEFAULT_REALM, CatalogId("7"), "grants"), "lake")
@@ -21,6 +24,10 @@ PRINCIPALS = Source(realm_reference(DEFAULT_REALM, "principals"), "")
 def commit(*changes: Change, **request: Any) -> CommitRecord:
     wanted = RequestRecord(principal="ann", operation="test", changes=changes, **request)
     return CommitRecord(sequence=3, time_us=1_000_000, parents=(), indexes={}, requests=(wanted,))
+
+
+def receipt_of(kind: Literal["answer", "refusal"]) -> bytes:
+    return pack_receipt(key_of(with_key(operator_caller())), kind, b"sealed")
 
 
 def change(kind: str, key: bytes = b"k", index: str = "names", **detail: Any) -> Change:
@@ -116,3 +123,13 @@ def test_an_event_is_told_in_camel_case_without_what_is_empty() -> None:
         "reference": "main",
         "sequence": 3,
     }
+
+
+@pytest.mark.parametrize(
+    ("receipt", "count"),
+    [(receipt_of("answer"), 1), (receipt_of("refusal"), 0), (b"damaged", 1), (b"", 1)],
+    ids=["answer", "refusal", "damaged", "none"],
+)
+def test_a_refusal_that_is_kept_under_its_key_is_not_told_as_done(receipt: bytes, count: int) -> None:
+    record = commit(key_hash="ab" * 32, receipt=receipt)
+    assert len(tell_commit(MAIN, record)) == count

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cynosure.auth.caller import commit_as, operator_caller
+from cynosure.auth.caller import operator_caller
+from cynosure.auth.committing import commit_part
 from cynosure.auth.rbac.grants import (
     ASSIGNMENTS,
     GRANTS,
@@ -51,7 +52,7 @@ async def commit(world: AccessWorld, change: Callable[[View], Awaitable[Changes]
     async def prepare(view: View) -> Prepared[None]:
         return Prepared(None, await change(view))
 
-    await commit_as(world.persistence.committer(world.grants), operator_caller(), "test", prepare)
+    await commit_part(world.persistence.committer(world.grants), operator_caller(), "test", prepare)
 
 
 async def grant(world: AccessWorld, role: ObjId, securable: ObjId, **sets: int) -> None:

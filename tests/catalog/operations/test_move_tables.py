@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from cynosure.auth.committing import commit_part
 from cynosure.auth.require import AccessDenied
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.errors import LocationRefused, NoSuchNamespace, NoSuchTable, TableExists
@@ -23,7 +24,6 @@ from cynosure.catalog.operations.load_table import load_table, load_table_for_da
 from cynosure.catalog.operations.register_table import register_table
 from cynosure.catalog.operations.rename_table import rename_table
 from cynosure.catalog.operations.unregister_table import unregister_table
-from cynosure.catalog.parts import commit_part
 from cynosure.common.errors import AlreadyExists, BadInput
 from cynosure.iceberg.errors import InvalidMetadata
 from cynosure.persistence.commit import Prepared, View
@@ -75,7 +75,7 @@ async def test_registering_a_taken_name_needs_overwrite_which_keeps_the_tables_i
     await drop_table(catalog, ROOT, OTHER)
     ids = [key for key, _ in await (await catalog.read()).scan("ids", limit=10)]
 
-    taken, _, _ = await register_table(catalog, ROOT, T, second.metadata_location, is_overwrite=True)
+    taken = (await register_table(catalog, ROOT, T, second.metadata_location, is_overwrite=True)).answer
 
     assert decoded(taken)["table-uuid"] == decoded(second)["table-uuid"] != decoded(first)["table-uuid"]
     assert [key for key, _ in await (await catalog.read()).scan("ids", limit=10)] == ids

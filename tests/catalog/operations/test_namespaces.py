@@ -3,6 +3,7 @@ import asyncio
 import msgspec
 import pytest
 
+from cynosure.auth.committing import commit_part
 from cynosure.catalog.dropped import DROPPED
 from cynosure.catalog.errors import (
     CatalogClosed,
@@ -22,7 +23,6 @@ from cynosure.catalog.operations.update_namespace_properties import (
     PropertiesUpdate,
     update_namespace_properties,
 )
-from cynosure.catalog.parts import commit_part
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.index import decode_id_key, encode_id_key
 from cynosure.persistence.objects import ObjRef

@@ -184,7 +184,7 @@ async def test_nothing_is_granted_in_a_catalog_that_is_being_dropped_until_it_is
     await create_catalog(directory, root, wanted(tmp_path))
     catalog = await directory.open_for(root, "lake")
 
-    async def die(*_: object) -> None:
+    async def die(*_: object, **__: object) -> None:
         raise Unavailable("This process is dead")
 
     with monkeypatch.context() as patched:

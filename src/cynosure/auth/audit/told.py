@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from cynosure.auth.audit.events import StoredEvent, StoredTarget, cut
+from cynosure.auth.receipts import unpack_receipt
 from cynosure.common.errors import CorruptObject
 from cynosure.persistence.commit import Change, CommitRecord, RequestRecord
 from cynosure.persistence.index import decode_key
@@ -64,8 +65,19 @@ class DroppedCatalog(NamedTuple):
 
 
 def tell_commit(source: Source, record: CommitRecord) -> list[StoredEvent]:
-    """One event for each request in the commit."""
-    return [_tell_request(source, record, request) for request in record.requests]
+    """One event for each request in the commit that was done there.
+
+    A refusal that was put there, so that the request stays refused, is nothing that was done.
+    """
+    return [_tell_request(source, record, each) for each in record.requests if not _is_refusal(each)]
+
+
+def _is_refusal(request: RequestRecord) -> bool:
+    try:
+        return bool(request.receipt) and unpack_receipt(request.receipt).kind == "refusal"
+    except CorruptObject:
+        # Told rather than kept quiet; whoever repeats the request hears of the damage.
+        return False
 
 
 def tell_gap(source: Source, first: int, last: int, time_us: int, reason: str) -> StoredEvent:

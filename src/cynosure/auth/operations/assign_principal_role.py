@@ -5,6 +5,7 @@ from cynosure.auth.changes import told
 from cynosure.auth.identities import Identities
 from cynosure.auth.principals import assignment_keys, require_principal, require_role
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import NOTHING
 from cynosure.auth.targets import PrincipalRoleTarget
 from cynosure.common.errors import BadInput
 from cynosure.persistence.commit import Prepared, View
@@ -29,4 +30,4 @@ async def assign_principal_role(identities: Identities, caller: Caller, principa
         change = told("principal-role-assigned", entity, principal=principal)
         return Prepared(None, {"assignments": dict.fromkeys(keys, b"")}, feed=[change])
 
-    await identities.commit(caller, ops.ASSIGN_PRINCIPAL_ROLE, (PrincipalRoleTarget(role),), prepare)
+    await identities.commit(caller, ops.ASSIGN_PRINCIPAL_ROLE, (PrincipalRoleTarget(role),), prepare, NOTHING)

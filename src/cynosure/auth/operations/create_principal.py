@@ -1,4 +1,4 @@
-"""Create a principal with fresh credentials, which are shown this once."""
+"""Create a principal with fresh credentials, which are shown to who asked for them, and never again."""
 
 from msgspec import Struct
 
@@ -6,10 +6,11 @@ from cynosure.auth.caller import Caller
 from cynosure.auth.changes import told
 from cynosure.auth.credentials import (
     FIRST_GENERATION,
-    Credentials,
+    RECALL_CREDENTIALS,
     PrincipalWithCredentials,
     new_client_id,
     new_client_secret,
+    show,
 )
 from cynosure.auth.entities import PRINCIPAL, PrincipalEntity
 from cynosure.auth.errors import PrincipalExists
@@ -54,7 +55,7 @@ async def create_principal(
     )
     key, client = principal_key(entity.name), client_key(entity.client_id)
 
-    async def prepare(view: View) -> Prepared[PrincipalEntity]:
+    async def prepare(view: View) -> Prepared[PrincipalWithCredentials]:
         if await view.find("names", key) is not None:
             raise PrincipalExists(entity.name)
         await require_free_client(view, client)
@@ -62,10 +63,12 @@ async def create_principal(
         value = ObjRef(entity.id, PRINCIPAL.name).pack()
         changes = {"names": {key: value}, "ids": {encode_id_key(entity.id): key}, "clients": {client: key}}
         new = NewObject(PRINCIPAL, entity.id, entity)
-        return Prepared(entity, changes, [new], [told("principal-created", entity, after=value)])
+        change = told("principal-created", entity, after=value)
+        return Prepared(show(entity, secret), changes, [new], [change])
 
-    created = await identities.commit(caller, ops.CREATE_PRINCIPAL, (RealmTarget(caller.realm),), prepare)
-    return PrincipalWithCredentials(created, Credentials(created.client_id, secret))
+    return await identities.commit(
+        caller, ops.CREATE_PRINCIPAL, (RealmTarget(caller.realm),), prepare, RECALL_CREDENTIALS
+    )
 
 
 async def require_free_client(view: View, client: bytes) -> None:

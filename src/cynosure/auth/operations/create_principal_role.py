@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from cynosure.auth.caller import Caller
-from cynosure.auth.changes import told
+from cynosure.auth.changes import RECALL_ROLE, told
 from cynosure.auth.entities import PRINCIPAL_ROLE, PrincipalRoleEntity
 from cynosure.auth.errors import PrincipalRoleExists
 from cynosure.auth.identities import Identities
@@ -50,4 +50,6 @@ async def create_principal_role(
         new = NewObject(PRINCIPAL_ROLE, entity.id, entity)
         return Prepared(entity, changes, [new], [told("principal-role-created", entity, after=value)])
 
-    return await identities.commit(caller, ops.CREATE_PRINCIPAL_ROLE, (RealmTarget(caller.realm),), prepare)
+    return await identities.commit(
+        caller, ops.CREATE_PRINCIPAL_ROLE, (RealmTarget(caller.realm),), prepare, RECALL_ROLE
+    )

@@ -18,6 +18,7 @@ from cynosure.auth.principals import (
     subject_key,
 )
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import NOTHING
 from cynosure.auth.targets import PrincipalTarget
 from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.index import encode_id_key
@@ -44,4 +45,4 @@ async def delete_principal(identities: Identities, caller: Caller, name: str) ->
         }
         return Prepared(None, changes, feed=[told("principal-deleted", entity, before=ref.pack())])
 
-    await identities.commit(caller, ops.DELETE_PRINCIPAL, (PrincipalTarget(name),), prepare)
+    await identities.commit(caller, ops.DELETE_PRINCIPAL, (PrincipalTarget(name),), prepare, NOTHING)

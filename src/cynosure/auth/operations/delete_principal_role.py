@@ -16,6 +16,7 @@ from cynosure.auth.principals import (
     role_key,
 )
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import NOTHING
 from cynosure.auth.targets import PrincipalRoleTarget
 from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.index import encode_id_key
@@ -40,4 +41,4 @@ async def delete_principal_role(identities: Identities, caller: Caller, name: st
         }
         return Prepared(None, changes, feed=[told("principal-role-deleted", entity, before=ref.pack())])
 
-    await identities.commit(caller, ops.DELETE_PRINCIPAL_ROLE, (PrincipalRoleTarget(name),), prepare)
+    await identities.commit(caller, ops.DELETE_PRINCIPAL_ROLE, (PrincipalRoleTarget(name),), prepare, NOTHING)

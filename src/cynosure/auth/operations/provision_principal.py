@@ -7,7 +7,7 @@ and never one that another account is bound to.
 from msgspec import structs
 
 from cynosure.auth.caller import operator_caller
-from cynosure.auth.changes import told
+from cynosure.auth.changes import RECALL_PRINCIPAL, told
 from cynosure.auth.entities import PRINCIPAL, ROOT, PrincipalEntity
 from cynosure.auth.errors import PrincipalExists
 from cynosure.auth.identities import Identities
@@ -54,7 +54,9 @@ async def provision_principal(
         return Prepared(entity, changes, [new], [told("principal-created", entity, after=value)])
 
     caller = operator_caller("oidc", realm)
-    return await identities.commit(caller, ops.CREATE_PRINCIPAL, (RealmTarget(realm),), prepare)
+    return await identities.commit(
+        caller, ops.CREATE_PRINCIPAL, (RealmTarget(realm),), prepare, RECALL_PRINCIPAL
+    )
 
 
 async def bind_subject(identities: Identities, realm: RealmId, name: str, subject: str) -> PrincipalEntity:
@@ -91,7 +93,9 @@ async def bind_subject(identities: Identities, realm: RealmId, name: str, subjec
         return Prepared(entity, {"names": {key: value}, "clients": {client: key}}, [new], [change])
 
     caller = operator_caller("oidc", realm)
-    return await identities.commit(caller, ops.UPDATE_PRINCIPAL, (PrincipalTarget(name),), prepare)
+    return await identities.commit(
+        caller, ops.UPDATE_PRINCIPAL, (PrincipalTarget(name),), prepare, RECALL_PRINCIPAL
+    )
 
 
 def _check_subject(subject: str) -> None:

@@ -8,13 +8,14 @@ from msgspec import structs
 from cynosure.auth.caller import Caller
 from cynosure.auth.changes import told
 from cynosure.auth.credentials import (
-    Credentials,
+    RECALL_CREDENTIALS,
     PrincipalWithCredentials,
     new_client_id,
     new_client_secret,
+    show,
     with_secret,
 )
-from cynosure.auth.entities import PRINCIPAL, PrincipalEntity
+from cynosure.auth.entities import PRINCIPAL
 from cynosure.auth.identities import Identities
 from cynosure.auth.names import check_client_id, check_client_secret
 from cynosure.auth.operations.create_principal import require_free_client
@@ -40,7 +41,7 @@ async def reset_credentials(
     wanted_id = None if client_id is None else check_client_id(client_id)
     fresh_id = new_client_id(identities)
 
-    async def prepare(view: View) -> Prepared[PrincipalEntity]:
+    async def prepare(view: View) -> Prepared[PrincipalWithCredentials]:
         ref, before = await require_principal(view, name)
         entity = structs.replace(
             with_secret(identities, before, secret, keep_previous=False),
@@ -60,7 +61,9 @@ async def reset_credentials(
         new = NewObject(PRINCIPAL, identities.persistence.ids.next(), entity)
         value = ObjRef(new.id, PRINCIPAL.name).pack()
         change = told("principal-credentials-reset", entity, before=ref.pack(), after=value)
-        return Prepared(entity, {"names": {change.key: value}, "clients": clients}, [new], [change])
+        names = {change.key: value}
+        return Prepared(show(entity, secret), {"names": names, "clients": clients}, [new], [change])
 
-    reset = await identities.commit(caller, ops.RESET_CREDENTIALS, (PrincipalTarget(name),), prepare)
-    return PrincipalWithCredentials(reset, Credentials(reset.client_id, secret))
+    return await identities.commit(
+        caller, ops.RESET_CREDENTIALS, (PrincipalTarget(name),), prepare, RECALL_CREDENTIALS
+    )

@@ -7,6 +7,7 @@ from cynosure.auth.errors import BuiltIn
 from cynosure.auth.identities import Identities
 from cynosure.auth.principals import assignment_keys, require_principal, require_role
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import NOTHING
 from cynosure.auth.targets import PrincipalRoleTarget, PrincipalTarget
 from cynosure.common.errors import NotFound
 from cynosure.persistence.commit import Prepared, View
@@ -31,4 +32,4 @@ async def revoke_principal_role(identities: Identities, caller: Caller, principa
         return Prepared(None, {"assignments": dict.fromkeys(keys)}, feed=[change])
 
     targets = (PrincipalRoleTarget(role), PrincipalTarget(principal))
-    await identities.commit(caller, ops.REVOKE_PRINCIPAL_ROLE, targets, prepare)
+    await identities.commit(caller, ops.REVOKE_PRINCIPAL_ROLE, targets, prepare, NOTHING)

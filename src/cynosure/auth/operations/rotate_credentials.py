@@ -6,17 +6,20 @@ Tokens obtained with a secret end with it: the one before the previous is out.
 from msgspec import structs
 
 from cynosure.auth.caller import Caller
-from cynosure.auth.changes import change_principal
+from cynosure.auth.changes import prepare_principal
 from cynosure.auth.credentials import (
-    Credentials,
+    RECALL_CREDENTIALS,
     PrincipalWithCredentials,
     new_client_secret,
+    show,
     with_secret,
 )
 from cynosure.auth.entities import PrincipalEntity
 from cynosure.auth.identities import Identities
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.targets import PrincipalTarget
 from cynosure.common.errors import BadInput
+from cynosure.persistence.commit import Prepared, View
 
 
 async def rotate_credentials(identities: Identities, caller: Caller, name: str) -> PrincipalWithCredentials:
@@ -34,7 +37,11 @@ async def rotate_credentials(identities: Identities, caller: Caller, name: str) 
         rotated = with_secret(identities, entity, secret, keep_previous=True)
         return structs.replace(rotated, is_rotation_required=False)
 
-    rotated = await change_principal(
-        identities, caller, ops.ROTATE_CREDENTIALS, name, apply, kind="principal-credentials-rotated"
+    async def prepare(view: View) -> Prepared[PrincipalWithCredentials]:
+        kind = "principal-credentials-rotated"
+        rotated = await prepare_principal(identities, view, name, apply, kind=kind)
+        return Prepared(show(rotated.result, secret), rotated.changes, rotated.objects, rotated.feed)
+
+    return await identities.commit(
+        caller, ops.ROTATE_CREDENTIALS, (PrincipalTarget(name),), prepare, RECALL_CREDENTIALS
     )
-    return PrincipalWithCredentials(rotated, Credentials(rotated.client_id, secret))

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from cynosure.auth.caller import Caller, commit_as, operator_caller
+from cynosure.auth.caller import Caller, operator_caller
+from cynosure.auth.committing import commit_part
 from cynosure.auth.errors import NoSuchRealm
 from cynosure.auth.settings import TokenSettings
 from cynosure.auth.tokens.signing_keys import (
@@ -208,4 +209,5 @@ class KeyStore:
             return Prepared(changed, {"names": {_KEY: value}}, [new], [feed])
 
         committer = self._persistence.committer(realm_reference(caller.realm, "settings"))
-        return (await commit_as(committer, caller, operation, prepare)).result
+        # Operators and the server itself only: there is no right to be asked for.
+        return await commit_part(committer, caller, operation, prepare)

@@ -18,6 +18,7 @@ from functools import lru_cache
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
+from cynosure.auth.request_key import Refused
 from cynosure.catalog.locations import METADATA_PATH
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.common.errors import BadInput, CynosureError, OutcomeUnknown
@@ -85,7 +86,7 @@ class Export:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         is_known = error is None or (
-            isinstance(error, CynosureError) and not isinstance(error, OutcomeUnknown)
+            isinstance(error, CynosureError | Refused) and not isinstance(error, OutcomeUnknown)
         )
         if self._written and is_known:
             losers = list(self._written.values())

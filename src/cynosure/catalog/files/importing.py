@@ -9,6 +9,7 @@ import zlib
 from typing import Final
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.committing import commit_part, end_rehearsal
 from cynosure.catalog.changes import Changes, merge
 from cynosure.catalog.claims import claim, claimant_of
 from cynosure.catalog.file_references import places_in_file
@@ -19,7 +20,6 @@ from cynosure.catalog.managed.state import POINTER
 from cynosure.catalog.managed.table import ManagedTable
 from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.parts import commit_part
 from cynosure.catalog.properties import check_ours
 from cynosure.catalog.resolve import require_table_ref
 from cynosure.common.errors import BadInput, TooLarge
@@ -108,6 +108,9 @@ async def import_pointer(catalog: OpenCatalog, caller: Caller, table: Identifier
             kind="table-imported", index="names", key=key, before=before, after=after, detail=detail
         )
         return Prepared(imported, changes, objects, [feed])
+
+    # Here, because whoever else waits for the same import is not rehearsing.
+    end_rehearsal(caller)
 
     async def commit() -> ManagedTable:
         return await commit_part(catalog.committer, caller, "import-table", prepare)

@@ -22,9 +22,14 @@ class ViewVersion(NamedTuple):
     state: ViewState
 
     @property
+    def ref(self) -> ObjRef:
+        """Where the state is stored."""
+        return ObjRef(self.state_id, VIEW.name)
+
+    @property
     def value(self) -> bytes:
         """Of its entry in `names`."""
-        return ObjRef(self.state_id, VIEW.name).pack()
+        return self.ref.pack()
 
     @property
     def new(self) -> NewObject:

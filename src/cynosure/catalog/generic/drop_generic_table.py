@@ -2,6 +2,7 @@
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import NOTHING
 from cynosure.catalog.claims import may_read, retaining
 from cynosure.catalog.dropped import Removal
 from cynosure.catalog.managed.identity import Held
@@ -21,7 +22,7 @@ async def drop_generic_table(catalog: OpenCatalog, caller: Caller, table: Identi
         ref = await require_generic_ref(view, table)
         return await prepare_generic_drop(catalog, caller, view, table, ref)
 
-    await catalog.commit(caller, ops.DROP_GENERIC_TABLE, (catalog.generic_table(table),), prepare)
+    await catalog.commit(caller, ops.DROP_GENERIC_TABLE, (catalog.generic_table(table),), prepare, NOTHING)
 
 
 async def prepare_generic_drop(

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from msgspec import structs
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.committing import find_recalled, refusing
+from cynosure.auth.receipts import NOTHING
 from cynosure.catalog.attaching import authorize_mapping, mapping_change, surroundings_of
 from cynosure.catalog.entities import PolicyEntity
 from cynosure.catalog.errors import PolicyTypeAttached
@@ -90,9 +92,12 @@ async def attach_policy(
             None, {MAPPINGS: dict.fromkeys(both_keys(policy.id, target_id), value)}, [new], [change]
         )
 
-    await _import(catalog, caller, path, target, check)
+    if await find_recalled(catalog.committer, caller, check=check, recall=NOTHING) is not None:
+        return
     name = await name_operation(catalog, path, *operations)
-    await catalog.commit_checked(caller, name, check, prepare)
+    async with refusing(catalog.committer, caller, name):
+        await _import(catalog, caller, path, target, check)
+    await catalog.commit_checked(caller, name, check, prepare, NOTHING)
 
 
 async def _import(

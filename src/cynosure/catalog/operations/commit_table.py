@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.committing import refusing
 from cynosure.auth.ports import Target
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.operations import Operation
+from cynosure.auth.receipts import Done
+from cynosure.auth.request_key import RequestKey
 from cynosure.catalog.changes import Changes, merge
 from cynosure.catalog.claims import (
     Claimant,
@@ -36,6 +39,7 @@ from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.create_table import prepared_creation
 from cynosure.catalog.properties import check_reserved
+from cynosure.catalog.recalling import RecalledTable
 from cynosure.catalog.resolve import (
     find_table_ref,
     require_free_name,
@@ -77,13 +81,27 @@ class Changed(Struct, frozen=True):
     outdated_files: list[str]
 
 
+class _RecalledChange:
+    """The table after the change. What was outdated then may be in use again by now, and is left alone."""
+
+    def __init__(self, catalog: OpenCatalog, caller: Caller, operation: Operation, table: Identifier) -> None:
+        self._tables = RecalledTable(catalog, caller, operation, table)
+
+    def keep(self, result: Changed, key: RequestKey) -> bytes:
+        return self._tables.keep(result.table, key)
+
+    async def recall(self, done: Done) -> Changed:
+        return Changed(await self._tables.recall(done), [])
+
+
 async def commit_table(catalog: OpenCatalog, caller: Caller, change: TableChange) -> TableAnswer:
     """Apply a change to a table, or create it when the change requires that it does not exist."""
     check_reserved_in(change)
     try:
         return await _commit_table(catalog, caller, change)
     except NotImported:
-        await import_pointer(catalog, caller, change.table)
+        async with refusing(catalog.committer, caller, authorization_of(catalog, change)[0].name):
+            await import_pointer(catalog, caller, change.table)
         return await _commit_table(catalog, caller, change)
 
 
@@ -95,7 +113,8 @@ async def _commit_table(catalog: OpenCatalog, caller: Caller, change: TableChang
             return await prepare_change(catalog, caller, export, view, change)
 
         operation, target = authorization_of(catalog, change)
-        committed = await catalog.commit(caller, operation, (target,), prepare)
+        recall = _RecalledChange(catalog, caller, operation, change.table)
+        committed = await catalog.commit(caller, operation, (target,), prepare, recall)
         export.keep(committed.result.table.state.metadata_location)
     remove_outdated(catalog, committed.result)
     return committed.result.table.answer()

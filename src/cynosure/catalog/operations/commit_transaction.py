@@ -5,13 +5,19 @@ did, and nothing of it is visible to others before all of it is.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from cynosure.auth.caller import Caller, commit_as
+import msgspec
+
+from cynosure.auth.caller import Caller
+from cynosure.auth.committing import commit_as, find_recalled, refusing
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import Done
+from cynosure.auth.request_key import RequestKey
 from cynosure.catalog.files.export import Export
 from cynosure.catalog.files.importing import import_pointer
 from cynosure.catalog.guards import Guards, join_guards
-from cynosure.catalog.managed.state import POINTER
+from cynosure.catalog.managed.state import POINTER, TABLE
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.commit_table import (
     Changed,
@@ -21,12 +27,43 @@ from cynosure.catalog.operations.commit_table import (
     remove_outdated,
 )
 from cynosure.catalog.resolve import find_table_ref, require_open
-from cynosure.common.errors import BadInput
+from cynosure.common.errors import BadInput, Forbidden, NotFound
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.view import Overlay
+from cynosure.persistence.spi import ObjId
 from cynosure.persistence.store import NewObject
 
 MAX_CHANGES = 1_000
+
+
+class _Applied(NamedTuple):
+    """What a transaction did."""
+
+    state_ids: list[ObjId]
+    """Of the tables after each of its changes."""
+    files: list[str]
+    """Their metadata files."""
+    changed: Sequence[Changed] = ()
+    """Not of one that is recalled: what was outdated then may be in use again by now."""
+
+
+class _RecalledFiles:
+    """Nothing is answered; but the files that were committed must be known, so that they are not removed."""
+
+    def keep(self, result: _Applied, key: RequestKey) -> bytes:
+        return msgspec.msgpack.encode(result.state_ids)
+
+    async def recall(self, done: Done) -> _Applied:
+        ids = msgspec.msgpack.decode(done.data, type=list[ObjId])
+        states = await done.after.load_many(TABLE, ids)
+        return _Applied(ids, [state.metadata_location for state in states])
+
+
+def _applied(changed: list[Changed]) -> _Applied:
+    tables = [each.table for each in changed]
+    return _Applied(
+        [table.state_id for table in tables], [table.state.metadata_location for table in tables], changed
+    )
 
 
 async def commit_transaction(catalog: OpenCatalog, caller: Caller, changes: Sequence[TableChange]) -> None:
@@ -43,10 +80,18 @@ async def commit_transaction(catalog: OpenCatalog, caller: Caller, changes: Sequ
         )
     for change in changes:
         check_reserved_in(change)
-    await _import_first(catalog, caller, changes)
+
+    async def check(view: View) -> Guards:
+        return await _authorize_all(catalog, caller, view, changes)
+
+    committer, name, recall = catalog.committer, ops.COMMIT_TRANSACTION.name, _RecalledFiles()
+    if await find_recalled(committer, caller, check=check, recall=recall) is not None:
+        return
+    async with refusing(committer, caller, name):
+        await _import_first(catalog, caller, changes)
     async with Export(catalog) as export:
 
-        async def prepare(view: View) -> Prepared[list[Changed]]:
+        async def prepare(view: View) -> Prepared[_Applied]:
             await require_open(view)
             overlay = Overlay(view)
             results: list[Changed] = []
@@ -60,11 +105,11 @@ async def commit_transaction(catalog: OpenCatalog, caller: Caller, changes: Sequ
                 results.append(prepared.result)
                 objects += prepared.objects
                 feed += prepared.feed
-            return Prepared(results, overlay.changes, objects, feed, join_guards(*guards))
+            return Prepared(_applied(results), overlay.changes, objects, feed, join_guards(*guards))
 
-        committed = await commit_as(catalog.committer, caller, ops.COMMIT_TRANSACTION.name, prepare)
-        export.keep(*(changed.table.state.metadata_location for changed in committed.result))
-    for changed in committed.result:
+        committed = await commit_as(committer, caller, name, prepare, check=check, recall=recall)
+        export.keep(*committed.result.files)
+    for changed in committed.result.changed:
         remove_outdated(catalog, changed)
 
 
@@ -73,6 +118,27 @@ async def _authorize(catalog: OpenCatalog, caller: Caller, view: View, change: T
         target = catalog.namespace(change.table.namespace)
         return await catalog.authorize(view, caller, ops.CREATE_IN_TRANSACTION, target)
     return await catalog.authorize(view, caller, ops.COMMIT_TRANSACTION, catalog.table(change.table))
+
+
+async def _authorize_all(
+    catalog: OpenCatalog, caller: Caller, view: View, changes: Sequence[TableChange]
+) -> Guards:
+    """What all of it rests on, on one state, where a table that it creates may be missing.
+
+    What is missing is said last: it must not hide that something else may not be changed.
+    """
+    guards: list[Guards] = []
+    missing: NotFound | None = None
+    for change in changes:
+        try:
+            guards.append(await _authorize(catalog, caller, view, change))
+        except NotFound as error:
+            if isinstance(error.__cause__, Forbidden):
+                raise
+            missing = missing or error
+    if missing is not None:
+        raise missing
+    return join_guards(*guards)
 
 
 async def _import_first(catalog: OpenCatalog, caller: Caller, changes: Sequence[TableChange]) -> None:

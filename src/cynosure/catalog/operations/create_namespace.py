@@ -10,6 +10,7 @@ from cynosure.catalog.locations import check_namespace_location
 from cynosure.catalog.names import Namespace, namespace_key, namespace_text
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.properties import check_properties, check_reserved
+from cynosure.catalog.recalling import RecalledVersion, Version
 from cynosure.catalog.resolve import require_namespace, require_open
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
@@ -27,7 +28,7 @@ async def create_namespace(
     persistence = catalog.shared.persistence
     key, parent = namespace_key(namespace), catalog.namespace(namespace[:-1])
 
-    async def prepare(view: View) -> Prepared[NamespaceEntity]:
+    async def prepare(view: View) -> Prepared[Version[NamespaceEntity]]:
         await require_open(view)
         if len(namespace) > 1:
             await require_namespace(view, namespace[:-1])
@@ -39,9 +40,10 @@ async def create_namespace(
             id=persistence.ids.next(), created_us=now_us, updated_us=now_us, properties=dict(properties)
         )
         # The first version has the stable id as its own: one id less to draw, and nothing else has it.
-        state = ObjRef(entity.id, NAMESPACE.name).pack()
+        ref = ObjRef(entity.id, NAMESPACE.name)
+        state = ref.pack()
         return Prepared(
-            entity,
+            Version(ref, entity),
             changes={"names": {key: state}, "ids": {encode_id_key(entity.id): key}},
             objects=[NewObject(NAMESPACE, entity.id, entity)],
             feed=[
@@ -55,4 +57,6 @@ async def create_namespace(
             ],
         )
 
-    return (await catalog.commit(caller, ops.CREATE_NAMESPACE, (parent,), prepare)).result
+    recall = RecalledVersion(NAMESPACE)
+    committed = await catalog.commit(caller, ops.CREATE_NAMESPACE, (parent,), prepare, recall)
+    return committed.result.value

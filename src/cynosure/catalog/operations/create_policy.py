@@ -8,6 +8,7 @@ from cynosure.catalog.errors import PolicyExists
 from cynosure.catalog.names import Identifier, policy_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.policy_types import check_description, create_operation, get_policy_type, parse_content
+from cynosure.catalog.recalling import RecalledVersion, Version
 from cynosure.catalog.resolve import require_namespace, require_open
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
@@ -33,7 +34,7 @@ async def create_policy(catalog: OpenCatalog, caller: Caller, wanted: CreatePoli
     persistence = catalog.shared.persistence
     key = policy_key(wanted.path)
 
-    async def prepare(view: View) -> Prepared[PolicyEntity]:
+    async def prepare(view: View) -> Prepared[Version[PolicyEntity]]:
         await require_open(view)
         await require_namespace(view, wanted.path.namespace)
         if await view.find("names", key) is not None:
@@ -49,14 +50,15 @@ async def create_policy(catalog: OpenCatalog, caller: Caller, wanted: CreatePoli
             created_by=caller.principal,
         )
         # The first version has the stable id as its own, as that of a namespace has.
-        state = ObjRef(entity.id, POLICY.name).pack()
+        ref = ObjRef(entity.id, POLICY.name)
+        state = ref.pack()
         detail = {
             "id": entity.id,
             "path": (*wanted.path.namespace, wanted.path.name),
             "policy_type": kind.name,
         }
         return Prepared(
-            entity,
+            Version(ref, entity),
             changes={"names": {key: state}, "ids": {encode_id_key(entity.id): key}},
             objects=[NewObject(POLICY, entity.id, entity)],
             feed=[
@@ -65,4 +67,5 @@ async def create_policy(catalog: OpenCatalog, caller: Caller, wanted: CreatePoli
         )
 
     target = catalog.namespace(wanted.path.namespace)
-    return (await catalog.commit(caller, create_operation(kind.name), (target,), prepare)).result
+    operation, recall = create_operation(kind.name), RecalledVersion(POLICY)
+    return (await catalog.commit(caller, operation, (target,), prepare, recall)).result.value

@@ -7,11 +7,14 @@ where access is given, its places are reserved in a commit before this returns (
 import uuid
 from typing import NamedTuple
 
-from msgspec import Raw, Struct, structs
+from msgspec import Raw, Struct
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.committing import end_rehearsal, find_recalled
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.operations import Operation
+from cynosure.auth.receipts import Done
+from cynosure.auth.request_key import RequestKey
 from cynosure.catalog.changes import Changes, merge
 from cynosure.catalog.claims import Claimed, Places, claim, creator_of, places_of
 from cynosure.catalog.delegation.modes import NOT_ASKED, Delegation
@@ -26,13 +29,15 @@ from cynosure.catalog.managed.table import ManagedTable
 from cynosure.catalog.names import Identifier, Namespace, table_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.properties import check_reserved
+from cynosure.catalog.recalling import RecalledTable
 from cynosure.catalog.resolve import load_namespace, require_free_name, require_open
-from cynosure.catalog.staged import StagedTable, adding, principal_id_of
+from cynosure.catalog.staged import STAGED, StagedTable, adding, principal_id_of
 from cynosure.iceberg.create import new_table_metadata
-from cynosure.iceberg.metadata import TableMetadata, encode_metadata
+from cynosure.iceberg.metadata import TableMetadata, encode_metadata, parse_metadata
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
 from cynosure.persistence.index import encode_id_key
+from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import ObjId
 
 
@@ -58,11 +63,51 @@ class CreatedTable(NamedTuple):
     """A staged one's is not stored."""
     is_writable: bool
     """Else the client may only read, if it asked for access at all."""
+    is_staged: bool = False
 
 
 class _Built(NamedTuple):
     metadata: TableMetadata
     places: Places
+
+
+class _Staged(NamedTuple):
+    """A table that is promised, or could be created now."""
+
+    entity_id: ObjId
+    metadata: TableMetadata
+    json: bytes
+    """The metadata, as it is told."""
+    claims: tuple[str, ...]
+
+    def state(self) -> TableState:
+        """As it would be if it were stored."""
+        metadata, entity_id = self.metadata, self.entity_id
+        table, _ = pack_table(
+            metadata,
+            state_id=entity_id,
+            entity_id=entity_id,
+            created_us=metadata.last_updated_ms * 1000,
+            updated_us=metadata.last_updated_ms * 1000,
+            metadata_location="",
+            file_number=0,
+            stored=Parts(),
+            next_id=lambda: entity_id,
+            claims=self.claims,
+        )
+        return table.state
+
+
+class _RecalledStaged:
+    """From the reservation, which keeps the metadata when the request has a key."""
+
+    def keep(self, result: _Staged, key: RequestKey) -> bytes:
+        return ObjRef(result.entity_id, STAGED.name).pack()
+
+    async def recall(self, done: Done) -> _Staged:
+        (staged,) = await done.after.load_many(STAGED, [ObjRef.unpack(done.data).id])
+        json = done.key.open(staged.sealed_metadata)
+        return _Staged(staged.id, parse_metadata(json), json, staged.claims)
 
 
 async def create_table(
@@ -79,10 +124,14 @@ async def create_table(
     if wanted.is_staged:
         storage = catalog.storage
         gives_access = storage.vending is not None or storage.signer is not None
-        stage = _reserve if delegation and gives_access else _look_ahead
-        metadata, claims = await stage(catalog, caller, operation, table, wanted, entity_id)
-        state = _unstored(metadata, entity_id, claims)
-        return CreatedTable(TableAnswer(encode_metadata(metadata), None, None), state, bool(delegation))
+        # An attempt before this one may have asked for access, and reserve its places at any time: what is
+        # told now must then be what it finds.
+        is_repeat = caller.key is not None and caller.key.is_repeat
+        stage = _reserve if (delegation and gives_access) or is_repeat else _look_ahead
+        staged = await stage(catalog, caller, operation, table, wanted, entity_id)
+        return CreatedTable(
+            TableAnswer(staged.json, None, None), staged.state(), bool(delegation), is_staged=True
+        )
     async with Export(catalog) as export:
 
         async def prepare(view: View) -> Prepared[ManagedTable]:
@@ -93,7 +142,8 @@ async def create_table(
             return prepared_creation(table, version, claimed)
 
         target = catalog.namespace(wanted.namespace)
-        committed = await catalog.commit(caller, operation, (target,), prepare)
+        recall = RecalledTable(catalog, caller, operation, table)
+        committed = await catalog.commit(caller, operation, (target,), prepare, recall)
         export.keep(committed.result.state.metadata_location)
     return CreatedTable(committed.result.answer(), committed.result.state, bool(delegation))
 
@@ -105,13 +155,21 @@ async def _look_ahead(
     table: Identifier,
     wanted: CreateTable,
     entity_id: ObjId,
-) -> tuple[TableMetadata, tuple[str, ...]]:
-    """Staged for a client with access of its own: refused when it could not be created now, and not kept."""
+) -> _Staged:
+    """Staged for a client with access of its own: refused when it could not be created now, and not kept.
+
+    Unless an earlier attempt asked for access and got it: then it is promised, as it was told then.
+    """
+    check = catalog.checking(caller, operation, catalog.namespace(table.namespace))
+    recalled = await find_recalled(catalog.committer, caller, check=check, recall=_RecalledStaged())
+    if recalled is not None:
+        return recalled.result
     state = await catalog.read()
-    await catalog.authorize(state, caller, operation, catalog.namespace(table.namespace))
+    await check(state)
+    end_rehearsal(caller)
     metadata, places = await _build(catalog, state, table, wanted, entity_id)
     await claim(state, creator_of(catalog, caller, table, entity_id), places)
-    return metadata, places.claims
+    return _Staged(entity_id, metadata, encode_metadata(metadata), places.claims)
 
 
 async def _reserve(
@@ -121,34 +179,33 @@ async def _reserve(
     table: Identifier,
     wanted: CreateTable,
     entity_id: ObjId,
-) -> tuple[TableMetadata, tuple[str, ...]]:
+) -> _Staged:
     """Staged for a client that is given access: its places are nobody else's from here on."""
     persistence = catalog.shared.persistence
 
-    async def prepare(view: View) -> Prepared[_Built]:
+    async def prepare(view: View) -> Prepared[_Staged]:
         await require_open(view)
-        built = await _build(catalog, view, table, wanted, entity_id)
-        claimed = await claim(view, creator_of(catalog, caller, table, entity_id), built.places)
+        metadata, places = await _build(catalog, view, table, wanted, entity_id)
+        claimed = await claim(view, creator_of(catalog, caller, table, entity_id), places)
+        json = encode_metadata(metadata)
         staged = StagedTable(
             id=entity_id,
             path=(*table.namespace, table.name),
-            table_uuid=built.metadata.table_uuid,
-            location=built.metadata.location,
+            table_uuid=metadata.table_uuid,
+            location=metadata.location,
             claims=claimed.claims,
             principal_id=principal_id_of(caller),
             principal=caller.principal,
             created_us=persistence.clock.now_us(),
+            sealed_metadata=b"" if caller.key is None else caller.key.seal(json),
         )
         # The first object of this id: the table's own states get ids of their own.
         new, changes = adding(staged, entity_id)
         merge(changes, claimed.changes)
-        return Prepared(built, changes, [new])
+        return Prepared(_Staged(entity_id, metadata, json, places.claims), changes, [new])
 
-    # Without the key: it belongs to what the request makes, and this may be made again.
-    unkeyed = structs.replace(caller, key_hash="")
     target = catalog.namespace(table.namespace)
-    metadata, places = (await catalog.commit(unkeyed, operation, (target,), prepare)).result
-    return metadata, places.claims
+    return (await catalog.commit(caller, operation, (target,), prepare, _RecalledStaged())).result
 
 
 async def _build(
@@ -170,22 +227,6 @@ async def _build(
         limits=catalog.limits,
     )
     return _Built(metadata, places)
-
-
-def _unstored(metadata: TableMetadata, entity_id: ObjId, claims: tuple[str, ...]) -> TableState:
-    table, _ = pack_table(
-        metadata,
-        state_id=entity_id,
-        entity_id=entity_id,
-        created_us=metadata.last_updated_ms * 1000,
-        updated_us=metadata.last_updated_ms * 1000,
-        metadata_location="",
-        file_number=0,
-        stored=Parts(),
-        next_id=lambda: entity_id,
-        claims=claims,
-    )
-    return table.state
 
 
 def prepared_creation(table: Identifier, version: Version, claimed: Claimed) -> Prepared[ManagedTable]:

@@ -11,10 +11,11 @@ from cynosure.catalog.claims import Claimed, changer_of, claim, places_of
 from cynosure.catalog.files.export import Export
 from cynosure.catalog.files.view_versions import ViewVersion, export_view
 from cynosure.catalog.locations import default_location
-from cynosure.catalog.managed.view_state import ViewState
+from cynosure.catalog.managed.view_state import VIEW, ViewState
 from cynosure.catalog.names import Identifier, view_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.properties import check_reserved
+from cynosure.catalog.recalling import RecalledVersion, Version
 from cynosure.catalog.resolve import load_namespace, require_free_name, require_open
 from cynosure.iceberg.schema import read_schema
 from cynosure.iceberg.views import new_view, read_version
@@ -41,7 +42,7 @@ async def create_view(catalog: OpenCatalog, caller: Caller, wanted: CreateView) 
     entity_id = persistence.ids.next()
     async with Export(catalog) as export:
 
-        async def prepare(view: View) -> Prepared[ViewState]:
+        async def prepare(view: View) -> Prepared[Version[ViewState]]:
             await require_open(view)
             namespace = await load_namespace(view, wanted.name.namespace)
             await require_free_name(view, wanted.name, for_view=True)
@@ -61,16 +62,19 @@ async def create_view(catalog: OpenCatalog, caller: Caller, wanted: CreateView) 
             return prepared_creation(wanted.name, created, claimed)
 
         target = catalog.namespace(wanted.name.namespace)
-        state = (await catalog.commit(caller, ops.CREATE_VIEW, (target,), prepare)).result
+        recall = RecalledVersion(VIEW)
+        state = (await catalog.commit(caller, ops.CREATE_VIEW, (target,), prepare, recall)).result.value
         export.keep(state.metadata_location)
     return state
 
 
-def prepared_creation(name: Identifier, created: ViewVersion, claimed: Claimed) -> Prepared[ViewState]:
+def prepared_creation(
+    name: Identifier, created: ViewVersion, claimed: Claimed
+) -> Prepared[Version[ViewState]]:
     """The change that makes a first version a view of this name."""
     key, entity_id = view_key(name), created.state.id
     changes: Changes = {"names": {key: created.value}, "ids": {encode_id_key(entity_id): key}}
     merge(changes, claimed.changes)
     detail = raw_detail({"id": entity_id, "path": (*name.namespace, name.name)})
     feed = Change(kind="view-created", index="names", key=key, after=created.value, detail=detail)
-    return Prepared(created.state, changes, [created.new], [feed])
+    return Prepared(Version(created.ref, created.state), changes, [created.new], [feed])

@@ -1,6 +1,7 @@
 """Detach a policy from a catalog, namespace or table."""
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.receipts import NOTHING
 from cynosure.catalog.attaching import authorize_mapping, mapping_change
 from cynosure.catalog.errors import NoSuchMapping
 from cynosure.catalog.guards import Guards
@@ -32,4 +33,4 @@ async def detach_policy(catalog: OpenCatalog, caller: Caller, path: Identifier, 
         return Prepared(None, {MAPPINGS: dict.fromkeys(both_keys(policy.id, target_id))}, feed=[change])
 
     name = await name_operation(catalog, path, *operations)
-    await catalog.commit_checked(caller, name, check, prepare)
+    await catalog.commit_checked(caller, name, check, prepare, NOTHING)

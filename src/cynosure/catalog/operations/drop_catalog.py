@@ -2,17 +2,26 @@
 
 What was dropped inside the catalog before cannot be restored afterwards. Order of the steps, and what a crash
 between them leaves: `catalog.closing`.
+
+Must not break: a drop that is asked for again under its Idempotency-Key looks for its own success before it
+looks for the catalog, which is gone then, or is another one.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.committing import Check, end_rehearsal, find_recalled, refusing, without_key
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import NOTHING
+from cynosure.auth.request_key import Refused
 from cynosure.catalog.closing import close, find_marks, reopen
 from cynosure.catalog.directory import Directory
+from cynosure.catalog.entities import CatalogEntity
+from cynosure.catalog.guards import Guards
 from cynosure.catalog.listed import Listed, location_keys
 from cynosure.catalog.operations.update_catalog import touch_catalog
-from cynosure.common.errors import Conflict
+from cynosure.common.errors import Conflict, NotFound
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
 from cynosure.persistence.index import encode_key
@@ -20,23 +29,47 @@ from cynosure.persistence.index import encode_key
 
 async def drop_catalog(directory: Directory, caller: Caller, name: str) -> None:
     """Drop it. `NoSuchCatalog` when there is none, `CatalogNotEmpty` when it holds namespaces."""
-    view = await directory.read(caller.realm)
-    seen, _ = await directory.authorize_on(view, caller, ops.DROP_CATALOG, name)
-    await close(directory.shared, caller, seen.entity.id, name)
+    committer, check = directory.committer(caller.realm), _check(directory, caller, name)
+    if await find_recalled(committer, caller, check=check, recall=NOTHING) is not None:
+        return
+    async with refusing(committer, caller, ops.DROP_CATALOG.name):
+        view = await directory.read(caller.realm)
+        seen, _ = await directory.authorize_on(view, caller, ops.DROP_CATALOG, name)
+        end_rehearsal(caller)
+        await close(directory.shared, caller, seen.entity.id, name)
     # Order: unlisted only after nothing can be written to it any more.
-    await directory.commit_authorizing(caller, ops.DROP_CATALOG.name, _unlist(directory, caller, seen))
+    try:
+        await directory.commit_authorizing(
+            caller, ops.DROP_CATALOG.name, _unlist(directory, caller, seen), check=check, recall=NOTHING
+        )
+    except Refused:
+        # Another attempt at this drop has been refused meanwhile, and the client knows: it may be used.
+        with suppress(Conflict, NotFound):
+            await _reopen(directory, without_key(caller), seen.entity)
+        raise
 
 
 async def reopen_catalog(directory: Directory, caller: Caller, name: str) -> None:
     """Let a catalog that a drop closed and did not unlist be written to again. For who may drop it."""
     view = await directory.read(caller.realm)
-    entity = (await directory.authorize_on(view, caller, ops.DROP_CATALOG, name))[0].entity
+    listed, _ = await directory.authorize_on(view, caller, ops.DROP_CATALOG, name)
+    await _reopen(directory, caller, listed.entity)
+
+
+async def _reopen(directory: Directory, caller: Caller, entity: CatalogEntity) -> None:
     # Order: look at the marks, stop the drop that put them, and only then remove them.
     marks = await find_marks(directory.shared, caller, entity.id)
     if marks is None:
         return
-    await touch_catalog(directory, caller, name, entity.id)
+    await touch_catalog(directory, caller, entity.name, entity.id)
     await reopen(directory.shared, caller, entity.id, marks)
+
+
+def _check(directory: Directory, caller: Caller, name: str) -> Check:
+    async def check(view: View) -> Guards:
+        return (await directory.authorize_on(view, caller, ops.DROP_CATALOG, name))[1]
+
+    return check
 
 
 def _unlist(

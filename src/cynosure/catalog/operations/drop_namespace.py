@@ -4,6 +4,7 @@ from typing import Final
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import NOTHING
 from cynosure.catalog.dropped import Removal
 from cynosure.catalog.entities import NAMESPACE
 from cynosure.catalog.errors import NamespaceNotEmpty, NoSuchNamespace
@@ -57,7 +58,7 @@ async def drop_namespace(catalog: OpenCatalog, caller: Caller, namespace: Namesp
             feed=[removal.change],
         )
 
-    await catalog.commit(caller, ops.DROP_NAMESPACE, (catalog.namespace(namespace),), prepare)
+    await catalog.commit(caller, ops.DROP_NAMESPACE, (catalog.namespace(namespace),), prepare, NOTHING)
 
 
 async def _require_empty(view: View, namespace: Namespace) -> None:

@@ -4,6 +4,7 @@ from typing import Final
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import NOTHING
 from cynosure.catalog.attaching import mapping_change
 from cynosure.catalog.entities import POLICY
 from cynosure.catalog.errors import PolicyInUse
@@ -61,4 +62,4 @@ async def drop_policy(
         return Prepared(None, changes, feed=feed)
 
     name = await name_operation(catalog, path, *_OPERATIONS)
-    await catalog.commit_checked(caller, name, check, prepare)
+    await catalog.commit_checked(caller, name, check, prepare, NOTHING)

@@ -2,6 +2,7 @@
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import NOTHING
 from cynosure.catalog.claims import may_read, releasing, retaining
 from cynosure.catalog.dropped import Removal
 from cynosure.catalog.managed.identity import load_held
@@ -25,7 +26,7 @@ async def drop_table(
 
     # To purge is to delete data.
     operation = ops.PURGE_TABLE if is_purge_requested else ops.DROP_TABLE
-    await catalog.commit(caller, operation, (catalog.table(table),), prepare)
+    await catalog.commit(caller, operation, (catalog.table(table),), prepare, NOTHING)
 
 
 async def prepare_drop(

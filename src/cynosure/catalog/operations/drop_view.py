@@ -2,6 +2,7 @@
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import NOTHING
 from cynosure.catalog.claims import may_read, retaining
 from cynosure.catalog.dropped import Removal
 from cynosure.catalog.managed.identity import Held
@@ -44,4 +45,4 @@ async def drop_view(catalog: OpenCatalog, caller: Caller, name: Identifier) -> N
         }
         return Prepared(None, changes, [removal.new], [removal.change])
 
-    await catalog.commit(caller, ops.DROP_VIEW, (catalog.view(name),), prepare)
+    await catalog.commit(caller, ops.DROP_VIEW, (catalog.view(name),), prepare, NOTHING)

@@ -7,10 +7,10 @@ was attached to it goes with its entry, so that nothing names what is gone.
 """
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.committing import commit_part
 from cynosure.catalog.claims import forgetting
 from cynosure.catalog.dropped import DROPPED, DroppedEntity
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.parts import commit_part
 from cynosure.catalog.policies.mappings import MAPPINGS, remove_mappings_of_target
 from cynosure.catalog.reports import reports_committer, reports_prefix
 from cynosure.persistence.commit import AlreadyCommitted, Prepared, Request, View

@@ -4,9 +4,9 @@ Done by the server itself: no right is asked for.
 """
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.committing import commit_part
 from cynosure.catalog.changes import Changes, merge
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.parts import commit_part
 from cynosure.catalog.staged import IDS, STAGED, expired_before_us, removing
 from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.objects import ObjRef

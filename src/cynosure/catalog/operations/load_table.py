@@ -24,6 +24,7 @@ from cynosure.catalog.restrictions.rule import Asked
 from cynosure.catalog.targets import TableTarget
 from cynosure.persistence.commit import State
 from cynosure.persistence.objects import ObjRef
+from cynosure.persistence.spi import ObjId
 
 FOR_DATA: Final = (ops.LOAD_TABLE_TO_WRITE, ops.LOAD_TABLE_TO_READ)
 """What a client may want that asks for access to files, the most first."""
@@ -37,6 +38,10 @@ class ForData(NamedTuple):
     """Else it may only read."""
     access: Access
     """How it reaches them."""
+    table_id: ObjId
+    """The table's stable id."""
+    is_restricted: bool = False
+    """Whether the answer says what its reader must not see: nobody may have the access without it."""
 
 
 class _Version(NamedTuple):
@@ -44,6 +49,7 @@ class _Version(NamedTuple):
     state: TableState
     has_files: bool = True
     """Whether this caller may have the files."""
+    is_restricted: bool = False
 
 
 async def load_table(
@@ -115,12 +121,12 @@ async def _give(
     delegation: Delegation,
 ) -> ForData:
     """A version, with access to its files as far as the caller may have any."""
-    answer, state, has_files = version
+    answer, state, has_files, is_restricted = version
     if operation is None or not has_files:
-        return ForData(answer, is_writable=False, access=plain_access(catalog))
+        return ForData(answer, False, plain_access(catalog), state.id, is_restricted)
     is_writable = operation is ops.LOAD_TABLE_TO_WRITE
     access = await give_access(catalog, caller, table, state, delegation, is_writable=is_writable)
-    return ForData(answer, is_writable, access)
+    return ForData(answer, is_writable, access, state.id, is_restricted)
 
 
 async def _find_restricted(
@@ -143,7 +149,7 @@ async def _find_restricted(
     answer = catalog.restrictions.answer(in_force, Asked(caller, operation, (target,)), table, snapshots)
     if answer is None:
         return None
-    return _Version(answer, table.state, has_files=in_force.asking.is_trusted_engine)
+    return _Version(answer, table.state, has_files=in_force.asking.is_trusted_engine, is_restricted=True)
 
 
 async def _load_version(

@@ -13,14 +13,16 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.committing import end_rehearsal, find_recalled, refusing
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import NOTHING
 from cynosure.catalog.entities import NAMESPACE, NamespaceEntity
 from cynosure.catalog.errors import OutdatedNotification
 from cynosure.catalog.locations import check_allowed
 from cynosure.catalog.names import Identifier, namespace_key, table_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.drop_table import prepare_drop
-from cynosure.catalog.operations.register_table import load_registrable, prepare_registration
+from cynosure.catalog.operations.register_table import MetadataFile, load_registrable, prepare_registration
 from cynosure.catalog.resolve import find_table_ref, require_free_name, require_open
 from cynosure.common.errors import BadInput
 from cynosure.iceberg.metadata import TableMetadata
@@ -49,19 +51,26 @@ class Notification(Struct, frozen=True):
 
 async def notify(catalog: OpenCatalog, caller: Caller, table: Identifier, told: Notification) -> None:
     """Do what a notification says. `OutdatedNotification` when a later one was taken before."""
-    state = await catalog.read()
-    await catalog.authorize(state, caller, ops.SEND_NOTIFICATION, catalog.target())
-    _check(catalog, table, told)
-    match told.type:
-        case "VALIDATE":
+    check = catalog.checking(caller, ops.SEND_NOTIFICATION, catalog.target())
+    if await find_recalled(catalog.committer, caller, check=check, recall=NOTHING) is not None:
+        return
+    file: MetadataFile | None = None
+    async with refusing(catalog.committer, caller, ops.SEND_NOTIFICATION.name):
+        state = await catalog.read()
+        await check(state)
+        end_rehearsal(caller)
+        _check(catalog, table, told)
+        if told.type == "VALIDATE":
             check_allowed(catalog, told.metadata_location, field="payload.metadata-location")
             if await find_table_ref(state, table) is None:
                 await require_free_name(state, table, for_view=False)
-        case "DROP":
-            await _drop(catalog, caller, table, told)
-        case _:
-            await _require_newer(state, table, told)
-            await _register(catalog, caller, state, table, told)
+            return
+        if told.type != "DROP":
+            file = await _load_file(catalog, caller, state, table, told)
+    if file is None:
+        await _drop(catalog, caller, table, told)
+    else:
+        await _register(catalog, caller, table, told, file)
 
 
 def _check(catalog: OpenCatalog, table: Identifier, told: Notification) -> None:
@@ -91,13 +100,19 @@ def _check(catalog: OpenCatalog, table: Identifier, told: Notification) -> None:
         )
 
 
-async def _register(
+async def _load_file(
     catalog: OpenCatalog, caller: Caller, state: State, table: Identifier, told: Notification
-) -> None:
+) -> MetadataFile:
+    await _require_newer(state, table, told)
     known = await find_table_ref(state, table)
     file = await load_registrable(catalog, caller, state, table, known, told.metadata_location)
     _check_uuid(file.metadata, told)
+    return file
 
+
+async def _register(
+    catalog: OpenCatalog, caller: Caller, table: Identifier, told: Notification, file: MetadataFile
+) -> None:
     async def prepare(view: View) -> Prepared[None]:
         await require_open(view)
         await _require_newer(view, table, told)
@@ -118,7 +133,7 @@ async def _register(
             [*(made.change for made in namespaces), *registered.feed],
         )
 
-    await catalog.commit(caller, ops.SEND_NOTIFICATION, (catalog.target(),), prepare)
+    await catalog.commit(caller, ops.SEND_NOTIFICATION, (catalog.target(),), prepare, NOTHING)
 
 
 async def _drop(catalog: OpenCatalog, caller: Caller, table: Identifier, told: Notification) -> None:
@@ -134,7 +149,7 @@ async def _drop(catalog: OpenCatalog, caller: Caller, table: Identifier, told: N
         changes = {**dropped.changes, _INDEX: _noted(table, told)}
         return Prepared(None, changes, dropped.objects, dropped.feed)
 
-    await catalog.commit(caller, ops.SEND_NOTIFICATION, (catalog.target(),), prepare)
+    await catalog.commit(caller, ops.SEND_NOTIFICATION, (catalog.target(),), prepare, NOTHING)
 
 
 def _check_uuid(metadata: TableMetadata, told: Notification) -> None:

@@ -7,6 +7,7 @@ them, and none is another table's. The server reads no file that another table h
 from typing import Final, NamedTuple
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.committing import end_rehearsal, find_recalled, refusing
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.operations import Operation
 from cynosure.catalog.changes import Changes, merge
@@ -26,6 +27,7 @@ from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.create_table import CreatedTable, prepared_creation
 from cynosure.catalog.properties import check_ours
+from cynosure.catalog.recalling import RecalledTable
 from cynosure.catalog.resolve import find_table_ref, require_free_name, require_namespace, require_open
 from cynosure.iceberg.metadata import TableMetadata
 from cynosure.persistence.commit import Change, Prepared, View
@@ -94,14 +96,21 @@ async def register_table(
         granted = operation
         return guards
 
-    # Asked before the file is read: most refusals need no storage at all.
-    state = await catalog.read()
-    await authorize(state)
-    await require_namespace(state, table.namespace)
-    if not is_overwrite:
-        await require_free_name(state, table, for_view=False)
-    replaced = await find_table_ref(state, table) if is_overwrite else None
-    file = await load_registrable(catalog, caller, state, table, replaced, metadata_location)
+    committer, name = catalog.committer, ops.REGISTER_TABLE.name
+    recall = RecalledTable(catalog, caller, ops.REGISTER_TABLE, table)
+    recalled = await find_recalled(committer, caller, check=authorize, recall=recall)
+    if recalled is not None:
+        return CreatedTable(recalled.result.answer(), recalled.result.state, granted.name in _TO_WRITE)
+    async with refusing(committer, caller, name):
+        # Asked before the file is read: most refusals need no storage at all.
+        state = await catalog.read()
+        await authorize(state)
+        end_rehearsal(caller)
+        await require_namespace(state, table.namespace)
+        if not is_overwrite:
+            await require_free_name(state, table, for_view=False)
+        replaced = await find_table_ref(state, table) if is_overwrite else None
+        file = await load_registrable(catalog, caller, state, table, replaced, metadata_location)
 
     async def prepare(view: View) -> Prepared[ManagedTable]:
         await require_open(view)
@@ -109,7 +118,7 @@ async def register_table(
         ref = await find_table_ref(view, table) if is_overwrite else None
         return await prepare_registration(catalog, caller, view, table, ref, file)
 
-    registered = (await catalog.commit_checked(caller, ops.REGISTER_TABLE.name, authorize, prepare)).result
+    registered = (await catalog.commit_checked(caller, name, authorize, prepare, recall)).result
     return CreatedTable(registered.answer(), registered.state, granted.name in _TO_WRITE)
 
 

@@ -1,17 +1,19 @@
 """Make a view of a metadata file that exists. The file stays where it is and is not written again."""
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.committing import end_rehearsal, find_recalled, refusing
 from cynosure.auth.rbac import operations as ops
-from cynosure.catalog.claims import changer_of, claim, join_places, require_free
+from cynosure.catalog.claims import Places, changer_of, claim, join_places, require_free
 from cynosure.catalog.file_references import is_inside_table
 from cynosure.catalog.files.importing import file_number_of, read_metadata_file
 from cynosure.catalog.files.view_versions import ViewVersion
 from cynosure.catalog.locations import check_allowed, check_paths
-from cynosure.catalog.managed.view_state import ViewState
+from cynosure.catalog.managed.view_state import VIEW, ViewState
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.create_view import prepared_creation
 from cynosure.catalog.properties import check_ours
+from cynosure.catalog.recalling import RecalledVersion, Version
 from cynosure.catalog.resolve import require_free_name, require_namespace, require_open
 from cynosure.iceberg.views import encode_view, parse_view
 from cynosure.persistence.commit import Prepared, View
@@ -21,15 +23,36 @@ async def register_view(
     catalog: OpenCatalog, caller: Caller, name: Identifier, metadata_location: str
 ) -> ViewState:
     """Register it. `ViewExists` or `TableExists` when the name is taken."""
+    target, recall = catalog.namespace(name.namespace), RecalledVersion(VIEW)
+    check = catalog.checking(caller, ops.REGISTER_VIEW, target)
+    recalled = await find_recalled(catalog.committer, caller, check=check, recall=recall)
+    if recalled is not None:
+        return recalled.result.value
+    async with refusing(catalog.committer, caller, ops.REGISTER_VIEW.name):
+        before = await catalog.read()
+        await check(before)
+        end_rehearsal(caller)
+        version, places = await _load_version(catalog, caller, before, name, metadata_location)
+
+    async def prepare(view: View) -> Prepared[Version[ViewState]]:
+        await require_open(view)
+        await _require_place(view, name)
+        claimed = await claim(view, changer_of(catalog, caller, version.state.id), places)
+        return prepared_creation(name, version, claimed)
+
+    return (await catalog.commit(caller, ops.REGISTER_VIEW, (target,), prepare, recall)).result.value
+
+
+async def _load_version(
+    catalog: OpenCatalog, caller: Caller, view: View, name: Identifier, metadata_location: str
+) -> tuple[ViewVersion, Places]:
+    """The view that a file is of, and what it holds, if all that it says may be so in this catalog."""
     persistence = catalog.shared.persistence
     # Order: the name first, so that a taken one is not answered with what is wrong with the file.
-    before, target = await catalog.read(), catalog.namespace(name.namespace)
-    await catalog.authorize(before, caller, ops.REGISTER_VIEW, target)
-    await _require_place(before, name)
+    await _require_place(view, name)
     file = check_allowed(catalog, metadata_location, field="metadata-location")
     entity_id, state_id = persistence.ids.next(), persistence.ids.next()
-    claimant = changer_of(catalog, caller, entity_id)
-    await require_free(before, file, claimant)  # Before it is read.
+    await require_free(view, file, changer_of(catalog, caller, entity_id))  # Before it is read.
     metadata = parse_view(await read_metadata_file(catalog, file), limits=catalog.limits)
     location = check_allowed(catalog, metadata.location, field="location")
     check_ours(metadata.properties)
@@ -48,14 +71,7 @@ async def register_view(
         json=encode_view(metadata),
         claims=places.claims,
     )
-
-    async def prepare(view: View) -> Prepared[ViewState]:
-        await require_open(view)
-        await _require_place(view, name)
-        claimed = await claim(view, claimant, places)
-        return prepared_creation(name, ViewVersion(state_id, state), claimed)
-
-    return (await catalog.commit(caller, ops.REGISTER_VIEW, (target,), prepare)).result
+    return ViewVersion(state_id, state), places
 
 
 async def _require_place(view: View, name: Identifier) -> None:

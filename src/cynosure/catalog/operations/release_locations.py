@@ -15,7 +15,8 @@ from typing import Final
 
 from msgspec import structs
 
-from cynosure.auth.caller import Caller, commit_as
+from cynosure.auth.caller import Caller
+from cynosure.auth.committing import commit_part
 from cynosure.catalog.changes import Changes
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.entities import CATALOG
@@ -64,7 +65,7 @@ async def release_locations(directory: Directory, caller: Caller, catalog: OpenC
         return Prepared(len(listed.entity.kept) - len(rest), changes, [new])
 
     committer = directory.committer(caller.realm)
-    return (await commit_as(committer, caller, "release-locations", prepare)).result
+    return await commit_part(committer, caller, "release-locations", prepare)
 
 
 async def _is_held(state: State, location: Location) -> bool:

@@ -2,6 +2,7 @@
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import NOTHING
 from cynosure.catalog.managed.identity import load_identity
 from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.opened import OpenCatalog
@@ -32,4 +33,4 @@ async def rename_table(
         return Prepared(None, changes, feed=[feed])
 
     targets = (catalog.table(source), catalog.namespace(destination.namespace))
-    await catalog.commit(caller, ops.RENAME_TABLE, targets, prepare)
+    await catalog.commit(caller, ops.RENAME_TABLE, targets, prepare, NOTHING)

@@ -2,6 +2,7 @@
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import NOTHING
 from cynosure.catalog.managed.view_state import VIEW
 from cynosure.catalog.names import Identifier, view_key
 from cynosure.catalog.opened import OpenCatalog
@@ -32,4 +33,4 @@ async def rename_view(
         return Prepared(None, changes, feed=[feed])
 
     targets = (catalog.view(source), catalog.namespace(destination.namespace))
-    await catalog.commit(caller, ops.RENAME_VIEW, targets, prepare)
+    await catalog.commit(caller, ops.RENAME_VIEW, targets, prepare, NOTHING)

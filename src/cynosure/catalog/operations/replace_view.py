@@ -18,6 +18,7 @@ from cynosure.catalog.managed.view_state import VIEW, ViewState
 from cynosure.catalog.names import Identifier, view_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.properties import check_reserved
+from cynosure.catalog.recalling import RecalledVersion, Version
 from cynosure.catalog.resolve import require_open, require_view_ref
 from cynosure.iceberg.views import (
     ViewMetadata,
@@ -49,7 +50,7 @@ async def replace_view(catalog: OpenCatalog, caller: Caller, change: ViewChange)
             check_reserved(update.removals, field="updates")
     async with Export(catalog) as export:
 
-        async def prepare(view: View) -> Prepared[ViewState]:
+        async def prepare(view: View) -> Prepared[Version[ViewState]]:
             await require_open(view)
             ref = await require_view_ref(view, change.name)
             (base,) = await view.load_many(VIEW, [ref.id])
@@ -57,7 +58,7 @@ async def replace_view(catalog: OpenCatalog, caller: Caller, change: ViewChange)
             check_view_requirements(before, change.requirements)
             after = _apply(catalog, before, change)
             if after is before:
-                return Prepared(base)
+                return Prepared(Version(ref, base))
             held = Held(base.id, base.location, base.claims)
             places = places_of(
                 catalog, after.location, after.properties, former=held, field="updates.location"
@@ -77,10 +78,10 @@ async def replace_view(catalog: OpenCatalog, caller: Caller, change: ViewChange)
                 after=version.value,
                 detail=detail,
             )
-            return Prepared(version.state, changes, [version.new], [feed])
+            return Prepared(Version(version.ref, version.state), changes, [version.new], [feed])
 
-        target = catalog.view(change.name)
-        state = (await catalog.commit(caller, ops.REPLACE_VIEW, (target,), prepare)).result
+        target, recall = catalog.view(change.name), RecalledVersion(VIEW)
+        state = (await catalog.commit(caller, ops.REPLACE_VIEW, (target,), prepare, recall)).result.value
         export.keep(state.metadata_location)
     return state
 

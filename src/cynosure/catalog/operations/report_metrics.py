@@ -4,8 +4,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from cynosure.auth.caller import Caller, commit_as
+from cynosure.auth.caller import Caller
+from cynosure.auth.committing import commit_as, end_rehearsal
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import NOTHING
+from cynosure.catalog.errors import NoSuchTable
 from cynosure.catalog.guards import Guards
 from cynosure.catalog.managed.identity import load_identity
 from cynosure.catalog.names import Identifier
@@ -17,7 +20,7 @@ from cynosure.catalog.reports import (
     reports_committer,
     reports_prefix,
 )
-from cynosure.catalog.resolve import require_table_ref
+from cynosure.catalog.resolve import find_table_ref, require_table_ref
 from cynosure.common.errors import BadInput
 from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.objects import ObjRef
@@ -53,8 +56,16 @@ async def report_metrics(catalog: OpenCatalog, caller: Caller, table: Identifier
         guards = await catalog.authorize(state, caller, operation, target)
         return (await load_identity(state, await require_table_ref(state, table)))[0], guards
 
+    async def check(view: View) -> Guards:
+        # The view is of the reports; the table, and who may report about it, is in the catalog's own state.
+        if await find_table_ref(await catalog.read(), table) is None:
+            # Also where existence is hidden: whoever reported about it before knew of it.
+            raise NoSuchTable(str(table))
+        return (await resolve())[1]
+
     if kept == 0:
         await resolve()
+        end_rehearsal(caller)
         return
 
     async def prepare(view: View) -> Prepared[None]:
@@ -76,4 +87,5 @@ async def report_metrics(catalog: OpenCatalog, caller: Caller, table: Identifier
             None, {"reports": changes}, [NewObject(METRICS_REPORT, value.id, value)], guards=guards
         )
 
-    await commit_as(reports_committer(catalog), caller, operation.name, prepare)
+    committer = reports_committer(catalog)
+    await commit_as(committer, caller, operation.name, prepare, check=check, recall=NOTHING)

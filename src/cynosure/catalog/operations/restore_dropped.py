@@ -1,7 +1,10 @@
 """Restore something dropped: the same id, the same state, and so the same history and grants."""
 
+from typing import Final
+
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import Recall, Sealed
 from cynosure.catalog.changes import Changes, merge
 from cynosure.catalog.claims import claim, claimant_of, join_places
 from cynosure.catalog.dropped import DROPPED, DroppedEntity
@@ -30,6 +33,8 @@ from cynosure.persistence.commit.records import raw_detail
 from cynosure.persistence.index import encode_id_key
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import ObjId
+
+_RECALL: Final[Recall[DroppedEntity]] = Sealed(DroppedEntity)
 
 
 async def restore_dropped(
@@ -70,7 +75,8 @@ async def restore_dropped(
         )
         return Prepared(dropped.at(target), changes, feed=[feed])
 
-    return (await catalog.commit(caller, ops.RESTORE_DROPPED, (catalog.target(),), prepare)).result
+    target = catalog.target()
+    return (await catalog.commit(caller, ops.RESTORE_DROPPED, (target,), prepare, _RECALL)).result
 
 
 async def _claim_name(view: View, dropped: DroppedEntity, path: tuple[str, ...]) -> bytes:

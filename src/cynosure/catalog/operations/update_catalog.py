@@ -16,14 +16,23 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, structs
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.committing import without_key
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.operations import Operation
+from cynosure.auth.receipts import Done
 from cynosure.auth.targets import RealmTarget
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.entities import CATALOG, CatalogEntity, KeptLocation
 from cynosure.catalog.errors import NoSuchCatalog
-from cynosure.catalog.guards import join_guards
-from cynosure.catalog.listed import check_locations, list_held, location_keys, outermost, require_unclaimed
+from cynosure.catalog.guards import Guards, join_guards
+from cynosure.catalog.listed import (
+    RecalledCatalog,
+    check_locations,
+    list_held,
+    location_keys,
+    outermost,
+    require_unclaimed,
+)
 from cynosure.catalog.properties import check_no_secrets, check_properties, check_reserved
 from cynosure.common.errors import Conflict
 from cynosure.persistence.commit import Change, Prepared, View
@@ -87,7 +96,8 @@ async def update_catalog(
 async def touch_catalog(directory: Directory, caller: Caller, name: str, catalog: CatalogId) -> None:
     """Make a new version of this very catalog that says the same: whoever relied on the old one notices.
 
-    Stops a drop on its way, so it is for who may drop the catalog.
+    Stops a drop on its way, so it is for who may drop the catalog. Done as often as it is asked for, with an
+    Idempotency-Key or without: it is a step of something else.
     """
 
     def apply(entity: CatalogEntity) -> CatalogEntity:
@@ -95,7 +105,7 @@ async def touch_catalog(directory: Directory, caller: Caller, name: str, catalog
             raise NoSuchCatalog(name)
         return entity
 
-    await _change(directory, caller, name, apply, ops.DROP_CATALOG, called="reopen-catalog")
+    await _change(directory, without_key(caller), name, apply, ops.DROP_CATALOG, called="reopen-catalog")
 
 
 async def _change(
@@ -109,6 +119,9 @@ async def _change(
 ) -> CatalogEntity:
     persistence = directory.shared.persistence
     key = encode_key(name)
+
+    async def check(view: View) -> Guards:
+        return (await directory.authorize_on(view, caller, operation, name))[1]
 
     async def prepare(view: View) -> Prepared[CatalogEntity]:
         listed, guards = await directory.authorize_on(view, caller, operation, name)
@@ -140,7 +153,31 @@ async def _change(
         )
         return Prepared(entity, {"names": {key: value}, "locations": claims}, [new], [told], guards)
 
-    return await directory.commit_authorizing(caller, called or operation.name, prepare)
+    return await directory.commit_authorizing(
+        caller,
+        called or operation.name,
+        prepare,
+        check=check,
+        recall=_RecalledUpdate(directory, caller),
+    )
+
+
+class _RecalledUpdate(RecalledCatalog):
+    """Of a change that reached more, to those who may still make such a one."""
+
+    def __init__(self, directory: Directory, caller: Caller) -> None:
+        self._directory = directory
+        self._caller = caller
+
+    async def recall(self, done: Done) -> CatalogEntity:
+        """See `Recall.recall`."""
+        updated = await super().recall(done)
+        ids = [ObjRef.unpack(each.before).id for each in done.record.changes if each.before is not None]
+        for before in await done.before.load_many(CATALOG, ids):
+            if _reaches_more(before, updated):
+                realm = RealmTarget(self._caller.realm)
+                await self._directory.authorize(self._caller, ops.EXTEND_STORAGE, realm)
+        return updated
 
 
 def _list_kept(before: CatalogEntity, after: CatalogEntity) -> tuple[KeptLocation, ...]:

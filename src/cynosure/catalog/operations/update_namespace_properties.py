@@ -1,10 +1,13 @@
 """Set and remove properties of a namespace."""
 
+from typing import Final
+
 import msgspec
 from msgspec import Struct
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import Recall, Sealed
 from cynosure.catalog.entities import NAMESPACE
 from cynosure.catalog.errors import NoSuchNamespace, Unprocessable
 from cynosure.catalog.locations import check_namespace_location
@@ -32,6 +35,9 @@ class PropertiesUpdated(Struct, frozen=True):
     removed: list[str]
     missing: list[str]
     """Removals of properties that were not there."""
+
+
+_RECALL: Final[Recall[PropertiesUpdated]] = Sealed(PropertiesUpdated)
 
 
 async def update_namespace_properties(
@@ -83,7 +89,7 @@ async def update_namespace_properties(
         )
 
     target = catalog.namespace(namespace)
-    return (await catalog.commit(caller, ops.UPDATE_NAMESPACE, (target,), prepare)).result
+    return (await catalog.commit(caller, ops.UPDATE_NAMESPACE, (target,), prepare, _RECALL)).result
 
 
 def _require_disjoint(wanted: PropertiesUpdate) -> None:

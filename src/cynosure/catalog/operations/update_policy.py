@@ -11,12 +11,14 @@ from msgspec import Struct, structs
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.attaching import surroundings_of
+from cynosure.catalog.changes import Changes
 from cynosure.catalog.entities import POLICY, PolicyEntity
 from cynosure.catalog.errors import PolicyVersionMismatch
 from cynosure.catalog.guards import Guards
 from cynosure.catalog.names import Identifier, policy_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.policies.mappings import (
+    MAPPINGS,
     POLICY_MAPPING,
     PolicyMapping,
     both_keys,
@@ -32,6 +34,7 @@ from cynosure.catalog.policy_types import (
     name_operation,
     parse_content,
 )
+from cynosure.catalog.recalling import RecalledVersion, Version
 from cynosure.catalog.resolve import require_open, require_policy_ref
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
@@ -62,7 +65,7 @@ async def update_policy(
         operation = await choose_operation(view, path, *_OPERATIONS)
         return await catalog.authorize(view, caller, operation, catalog.policy(path))
 
-    async def prepare(view: View) -> Prepared[PolicyEntity]:
+    async def prepare(view: View) -> Prepared[Version[PolicyEntity]]:
         await require_open(view)
         before = await require_policy_ref(view, path)
         (entity,) = await view.load_many(POLICY, [before.id])
@@ -74,7 +77,7 @@ async def update_policy(
         kind = get_policy_type(entity.type)
         parsed = parse_content(kind, content)
         if (content, description) == (entity.content, entity.description):
-            return Prepared(entity)
+            return Prepared(Version(before, entity))
         changed = structs.replace(
             entity,
             content=content,
@@ -83,7 +86,8 @@ async def update_policy(
             updated_us=persistence.clock.now_us(),
         )
         new = NewObject(POLICY, persistence.ids.next(), changed)
-        after = ObjRef(new.id, POLICY.name).pack()
+        ref = ObjRef(new.id, POLICY.name)
+        after = ref.pack()
         mappings, objects = await _check_again(catalog, view, kind, parsed, entity)
         detail = {
             "id": entity.id,
@@ -99,10 +103,12 @@ async def update_policy(
             after=after,
             detail=raw_detail(detail),
         )
-        return Prepared(changed, {"names": {key: after}, "mappings": mappings}, [new, *objects], [change])
+        changes: Changes = {"names": {key: after}, MAPPINGS: mappings}
+        return Prepared(Version(ref, changed), changes, [new, *objects], [change])
 
     name = await name_operation(catalog, path, *_OPERATIONS)
-    return (await catalog.commit_checked(caller, name, check, prepare)).result
+    recall = RecalledVersion(POLICY)
+    return (await catalog.commit_checked(caller, name, check, prepare, recall)).result.value
 
 
 async def _check_again(

@@ -90,6 +90,11 @@ async def load_attached(view: View, target: CatalogTarget | InCatalog) -> tuple[
     return attached
 
 
+async def load_attached_to(view: View, target_id: ObjId, place: tuple[str, str]) -> tuple[Attached, ...]:
+    """What is attached to a thing itself, which may be dropped. `place`: its kind and name, for messages."""
+    return tuple(await _load_at(view, target_id, 1, place)) if await has_mappings(view) else ()
+
+
 async def _load_attached(view: View, target: CatalogTarget | InCatalog) -> tuple[Attached, ...]:
     found = await _load_at(view, THE_CATALOG, 0, ("catalog", ""))
     # All of the walk: left half way, a generator is closed by the collector, at some time.

@@ -18,8 +18,9 @@ from cynosure.catalog.managed.loading import load_table_at
 from cynosure.catalog.managed.recent import RecentTables
 from cynosure.catalog.managed.state import POINTER
 from cynosure.catalog.managed.table import ManagedTable
-from cynosure.catalog.names import Identifier
-from cynosure.catalog.policies.attached import Attached, load_attached
+from cynosure.catalog.names import Identifier, path_of
+from cynosure.catalog.policies.attached import Attached, load_attached, load_attached_to
+from cynosure.catalog.resolve import find_namespace
 from cynosure.catalog.restrictions.answering import RestrictedAnswers
 from cynosure.catalog.restrictions.anywhere import load_restrictions_anywhere
 from cynosure.catalog.restrictions.changing import check_columns, is_about_columns
@@ -34,11 +35,19 @@ from cynosure.catalog.restrictions.in_force import (
 )
 from cynosure.catalog.restrictions.readers import load_asking
 from cynosure.catalog.restrictions.types import OURS, ensure_parser
-from cynosure.catalog.targets import AnyTableTarget, GenericTableTarget, TableTarget
+from cynosure.catalog.targets import (
+    AnyTableTarget,
+    CatalogTarget,
+    GenericTableTarget,
+    NamespaceTarget,
+    TableTarget,
+)
 from cynosure.iceberg.metadata import TableMetadata
 from cynosure.iceberg.restrictions.wire import ReadRestrictions
 from cynosure.persistence.commit import View
+from cynosure.persistence.index import encode_id_key
 from cynosure.persistence.lifecycle import Persistence
+from cynosure.persistence.spi import ObjId
 
 TableLike = TableTarget | GenericTableTarget | AnyTableTarget
 
@@ -77,6 +86,31 @@ class Restrictions:
             if isinstance(each, TableTarget | GenericTableTarget | AnyTableTarget)
         ]
         return join_guards(*guards) if guards else {}
+
+    async def check_again(self, now: View, asked: Asked, target: TableTarget, table_id: ObjId) -> None:
+        """Refuse to tell somebody again what it was told of a table, if it is restricted on it by now.
+
+        `target` is where the table was when that was asked for. It may have been moved or dropped since, and
+        another one may be there.
+        """
+        door = door_of(asked.operation)
+        if door is Door.HARMLESS or asked.caller.is_operator:
+            return
+        if door is Door.UNCHECKED:
+            await self._check_anywhere(now, asked)
+            return
+        key = await now.find("ids", encode_id_key(table_id))
+        if key is not None:
+            *namespace, name = path_of(key)
+            there = TableTarget(target.catalog, Identifier(tuple(namespace), name))
+            await self._check_table(now, asked, door, there)
+            return
+        attached = await _load_left(now, target, table_id)
+        if attached:
+            asking = await load_asking(self._persistence, self._standings, asked.caller, roles_of(attached))
+            in_force = find_in_force(attached, asking)
+            if in_force is not None:
+                raise _refusal(asked, (each.path for each in in_force.policies))
 
     async def has_any(self, view: View, target: TableLike) -> bool:
         """Whether there is anybody who may not see all of a table."""
@@ -167,6 +201,21 @@ async def _load_restricting(view: View, target: TableLike) -> list[Attached]:
     if attached:
         await ensure_parser()
     return restricting(attached)
+
+
+async def _load_left(view: View, target: TableTarget, table_id: ObjId) -> list[Attached]:
+    """The policies that restrict anyone on a table that is gone, and on what is left of the way to it."""
+    own = await load_attached_to(view, table_id, (target.kind, target.name))
+    above: CatalogTarget | NamespaceTarget = CatalogTarget(target.catalog, "")
+    for depth in range(len(target.parent), 0, -1):
+        if await find_namespace(view, target.parent[:depth]) is not None:
+            above = NamespaceTarget(target.catalog, target.parent[:depth])
+            break
+    attached = [*await load_attached(view, above), *own]
+    ours = [each for each in attached if each.policy.type.startswith(OURS)]
+    if ours:
+        await ensure_parser()
+    return restricting(ours)
 
 
 def _refusal(asked: Asked, policies: Iterable[Identifier]) -> RestrictedByPolicy:

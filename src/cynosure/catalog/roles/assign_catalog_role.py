@@ -4,6 +4,7 @@ from cynosure.auth.caller import Caller
 from cynosure.auth.principals import read_principals, require_role
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.grants import ASSIGNMENTS, change_assignment, usage_key
+from cynosure.auth.receipts import NOTHING
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.roles.changing import commit_role, role_change
 from cynosure.catalog.roles.lookup import FoundRole
@@ -23,4 +24,4 @@ async def assign_catalog_role(catalog: OpenCatalog, caller: Caller, role: str, p
         guards = {principals.ref.key: principals.ref.head}
         return Prepared(None, changes, feed=[told] if changes else [], guards=guards)
 
-    await commit_role(catalog, caller, ops.ASSIGN_CATALOG_ROLE, role, prepare)
+    await commit_role(catalog, caller, ops.ASSIGN_CATALOG_ROLE, role, prepare, NOTHING)

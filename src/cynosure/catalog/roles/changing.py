@@ -12,9 +12,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from cynosure.auth.caller import Caller, commit_as
+from cynosure.auth.caller import Caller
+from cynosure.auth.committing import Check, commit_as
 from cynosure.auth.ports import Target
 from cynosure.auth.rbac.operations import Operation
+from cynosure.auth.receipts import Recall
 from cynosure.auth.targets import CatalogRoleTarget
 from cynosure.catalog.errors import CatalogClosed, NoSuchCatalogRole
 from cynosure.catalog.guards import Guards, join_guards
@@ -40,16 +42,22 @@ async def commit_grants(
     caller: Caller,
     operation: Operation,
     prepare: Callable[[View], Awaitable[Prepared[R]]],
+    recall: Recall[R],
 ) -> R:
     """Commit a change to the catalog's grants, if the caller may make it to the catalog as a whole."""
 
+    async def check(view: View) -> Guards:
+        return await catalog.authorize(await catalog.read(), caller, operation, catalog.target())
+
     async def authorized(view: View) -> Prepared[R]:
         await require_open(view)
-        guards = await catalog.authorize(await catalog.read(), caller, operation, catalog.target())
+        guards = await check(view)
         prepared = await prepare(view)
         return replace(prepared, guards=join_guards(guards, prepared.guards))
 
-    return (await commit_as(catalog.grants, caller, operation.name, authorized)).result
+    return (
+        await commit_as(catalog.grants, caller, operation.name, authorized, check=check, recall=recall)
+    ).result
 
 
 async def commit_role(
@@ -58,6 +66,7 @@ async def commit_role(
     operation: Operation,
     role: str,
     prepare: PrepareRole[R],
+    recall: Recall[R],
     *,
     targets: tuple[Target, ...] | None = None,
 ) -> R:
@@ -70,7 +79,25 @@ async def commit_role(
         prepared = await prepare(view, found, main)
         return replace(prepared, guards=join_guards(guards, prepared.guards))
 
-    return (await commit_as(catalog.grants, caller, operation.name, authorized)).result
+    check = check_role(catalog, caller, operation, role, targets)
+    return (
+        await commit_as(catalog.grants, caller, operation.name, authorized, check=check, recall=recall)
+    ).result
+
+
+def check_role(
+    catalog: OpenCatalog,
+    caller: Caller,
+    operation: Operation,
+    role: str,
+    targets: tuple[Target, ...] | None = None,
+) -> Check:
+    """How `commit_role` authorizes: the role is that of a state of `grants`, the catalog as it is now."""
+
+    async def check(view: View) -> Guards:
+        return (await _authorize(catalog, caller, operation, role, view, await catalog.read(), targets))[1]
+
+    return check
 
 
 async def read_role(

@@ -1,11 +1,13 @@
 """Create a catalog role."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.entities import CATALOG_ROLE, CatalogRoleEntity
 from cynosure.auth.names import check_name, check_properties
 from cynosure.auth.rbac import operations as ops
+from cynosure.auth.receipts import Recall, Sealed
 from cynosure.catalog.errors import CatalogRoleExists
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.roles.changing import commit_grants
@@ -16,6 +18,8 @@ from cynosure.persistence.index import encode_id_key
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import ObjId
 from cynosure.persistence.store import NewObject
+
+RECALL_ROLE: Final[Recall[CatalogRoleEntity]] = Sealed(CatalogRoleEntity)
 
 
 async def create_catalog_role(
@@ -31,7 +35,7 @@ async def create_catalog_role(
             raise CatalogRoleExists(name)
         return prepared_role(name, wanted, persistence.ids.next(), persistence.clock.now_us())
 
-    return await commit_grants(catalog, caller, ops.CREATE_CATALOG_ROLE, prepare)
+    return await commit_grants(catalog, caller, ops.CREATE_CATALOG_ROLE, prepare, RECALL_ROLE)
 
 
 def prepared_role(

@@ -6,14 +6,15 @@ grants. Interrupted before the role has gone, it is there still, for fewer: dele
 afterwards, grants are left of a role that nobody has and whose id nothing gets again: they grant nothing, and
 `sweep_grants` removes them.
 
+A request that is made again under its Idempotency-Key finds its own deletion and goes on with the grants.
+
 Must not break: no one has a role that is gone.
 """
 
 from typing import Final
 
-from msgspec import structs
-
 from cynosure.auth.caller import Caller
+from cynosure.auth.committing import commit_part, find_recalled, refusing, without_key
 from cynosure.auth.entities import CATALOG_ADMIN
 from cynosure.auth.errors import BuiltIn
 from cynosure.auth.rbac import operations as ops
@@ -24,9 +25,9 @@ from cynosure.auth.rbac.grants import (
     remove_assignments_of_role,
     remove_grants_of_role,
 )
+from cynosure.auth.receipts import NOTHING, Kept, Recall
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.parts import commit_part
-from cynosure.catalog.roles.changing import commit_role, role_change
+from cynosure.catalog.roles.changing import check_role, commit_role, role_change
 from cynosure.catalog.roles.lookup import FoundRole, role_key
 from cynosure.persistence.commit import Base, Prepared, View
 from cynosure.persistence.index import encode_id_key
@@ -34,16 +35,27 @@ from cynosure.persistence.spi import ObjId
 
 MOST_AT_ONCE: Final = 5_000
 """Grants, or assignments, that one commit removes. Each is two entries."""
+_ROLE_ID: Final[Recall[ObjId]] = Kept(ObjId)
+_IS_MORE: Final[Recall[bool]] = Kept(bool)
 
 
 async def delete_catalog_role(catalog: OpenCatalog, caller: Caller, name: str) -> None:
     """Delete it; `NoSuchCatalogRole` when there is none. `catalog_admin` stays."""
     if name == CATALOG_ADMIN:
         # Within a commit, so that who has no right is told that, and is recorded.
-        await commit_role(catalog, caller, ops.DELETE_CATALOG_ROLE, name, _refuse)
-    while await _take_from_users(catalog, structs.replace(caller, key_hash=""), name):
-        pass
-    role_id = await commit_role(catalog, caller, ops.DELETE_CATALOG_ROLE, name, _delete)
+        await commit_role(catalog, caller, ops.DELETE_CATALOG_ROLE, name, _refuse, NOTHING)
+    check = check_role(catalog, caller, ops.DELETE_CATALOG_ROLE, name)
+    found = await find_recalled(catalog.grants, caller, check=check, recall=_ROLE_ID)
+    if found is None:
+        async with refusing(catalog.grants, caller, ops.DELETE_CATALOG_ROLE.name):
+            if caller.key is not None:
+                # What follows has no key, and would not tell whether the caller may do it.
+                await check((await catalog.grants.read()).state)
+            while await _take_from_users(catalog, without_key(caller), name):
+                pass
+        role_id = await commit_role(catalog, caller, ops.DELETE_CATALOG_ROLE, name, _delete, _ROLE_ID)
+    else:
+        role_id = found.result
     while await remove_grants(catalog, caller, role_id):
         pass
 
@@ -80,7 +92,7 @@ async def _take_from_users(catalog: OpenCatalog, caller: Caller, name: str) -> b
         told = role_change("catalog-role-revoked", role, ASSIGNMENTS, b"", entries=len(entries) // 2)
         return Prepared(True, changes, feed=[told])
 
-    return await commit_role(catalog, caller, ops.DELETE_CATALOG_ROLE, name, prepare)
+    return await commit_role(catalog, caller, ops.DELETE_CATALOG_ROLE, name, prepare, _IS_MORE)
 
 
 async def remove_grants(catalog: OpenCatalog, caller: Caller, role_id: ObjId) -> bool:

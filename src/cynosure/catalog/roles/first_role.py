@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from cynosure.auth.caller import Caller, operator_caller
+from cynosure.auth.committing import commit_part
 from cynosure.auth.entities import CATALOG_ADMIN, CATALOG_ROLE, SERVICE_ADMIN, PrincipalRoleEntity
 from cynosure.auth.principals import find_role_in, load_roles_in, read_principals, require_role
 from cynosure.auth.rbac.grants import (
@@ -26,7 +27,6 @@ from cynosure.auth.rbac.grants import (
 from cynosure.auth.rbac.privileges import Privilege, set_of
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.names import GRANTS_CLOSED
-from cynosure.catalog.parts import commit_part
 from cynosure.catalog.roles.changing import role_change
 from cynosure.catalog.roles.create_catalog_role import prepared_role
 from cynosure.catalog.roles.lookup import FoundRole, find_role

@@ -2,6 +2,7 @@
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac.operations import OPERATIONS
+from cynosure.auth.receipts import NOTHING
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.roles.changing import commit_role
 from cynosure.catalog.roles.granting import prepare_grant
@@ -19,4 +20,4 @@ async def grant_privilege(catalog: OpenCatalog, caller: Caller, role: str, grant
         return await prepare_grant(catalog, view, found, main, target, grant, is_held=True)
 
     operation = OPERATIONS[f"grant-on-{grant.kind}"]
-    await commit_role(catalog, caller, operation, role, prepare, targets=(target,))
+    await commit_role(catalog, caller, operation, role, prepare, NOTHING, targets=(target,))

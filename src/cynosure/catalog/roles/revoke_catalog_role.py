@@ -10,6 +10,7 @@ from cynosure.auth.errors import BuiltIn
 from cynosure.auth.principals import load_roles_in, read_principals, require_role
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.grants import ASSIGNMENTS, assignee_prefix, change_assignment, second_id, usage_key
+from cynosure.auth.receipts import NOTHING
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.roles.changing import commit_role, role_change
 from cynosure.catalog.roles.lookup import FoundRole
@@ -32,7 +33,7 @@ async def revoke_catalog_role(catalog: OpenCatalog, caller: Caller, role: str, p
         guards = {principals.ref.key: principals.ref.head}
         return Prepared(None, changes, feed=[told] if changes else [], guards=guards)
 
-    await commit_role(catalog, caller, ops.REVOKE_CATALOG_ROLE, role, prepare)
+    await commit_role(catalog, caller, ops.REVOKE_CATALOG_ROLE, role, prepare, NOTHING)
 
 
 async def _require_other_admin(

@@ -8,6 +8,7 @@ from cynosure.auth.entities import CATALOG_ADMIN
 from cynosure.auth.errors import BuiltIn
 from cynosure.auth.rbac.operations import OPERATIONS
 from cynosure.auth.rbac.privileges import Privilege
+from cynosure.auth.receipts import NOTHING
 from cynosure.auth.targets import CatalogRoleTarget
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.roles.changing import commit_role
@@ -34,4 +35,5 @@ async def revoke_privilege(catalog: OpenCatalog, caller: Caller, role: str, gran
         return await prepare_grant(catalog, view, found, main, target, grant, is_held=False)
 
     targets = (target, CatalogRoleTarget(catalog.entity.id, role))
-    await commit_role(catalog, caller, OPERATIONS[f"revoke-on-{grant.kind}"], role, prepare, targets=targets)
+    operation = OPERATIONS[f"revoke-on-{grant.kind}"]
+    await commit_role(catalog, caller, operation, role, prepare, NOTHING, targets=targets)

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from cynosure.auth.caller import Caller
+from cynosure.auth.committing import commit_part
 from cynosure.auth.principals import read_principals
 from cynosure.auth.rbac.grants import (
     ASSIGNMENTS,
@@ -27,7 +28,6 @@ from cynosure.auth.rbac.grants import (
 )
 from cynosure.catalog.dropped import DROPPED
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.parts import commit_part
 from cynosure.persistence.commit import Prepared, State, View
 from cynosure.persistence.index import after, decode_id_key, encode_id_key
 from cynosure.persistence.listing import scan_all

@@ -10,6 +10,7 @@ from cynosure.auth.names import check_properties
 from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.roles.changing import commit_role, role_change
+from cynosure.catalog.roles.create_catalog_role import RECALL_ROLE
 from cynosure.catalog.roles.lookup import FoundRole, role_key
 from cynosure.common.errors import Conflict
 from cynosure.persistence.commit import Base, Prepared, View
@@ -45,4 +46,4 @@ async def update_catalog_role(
         value = ObjRef(new.id, CATALOG_ROLE.name).pack()
         return Prepared(entity, {"names": {key: value}}, [new], [told])
 
-    return await commit_role(catalog, caller, ops.UPDATE_CATALOG_ROLE, name, prepare)
+    return await commit_role(catalog, caller, ops.UPDATE_CATALOG_ROLE, name, prepare, RECALL_ROLE)
