@@ -11,6 +11,7 @@ from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
 from cynosure.client.errors import to_error
 from cynosure.common import errors as tree
+from cynosure.idempotency.errors import CommitInProgress, RequestInProgress
 
 
 def _import_everything() -> None:
@@ -46,7 +47,14 @@ def test_only_what_certainly_applied_nothing_invites_a_retry() -> None:
     inviting = {found for found, answer in ANSWERS.items() if answer.status in (429, 503)}
 
     assert inviting == {found for found in ANSWERS if issubclass(found, tree.Unavailable)}
-    assert {found for found, answer in ANSWERS.items() if answer.retry_after_s} == inviting
+    # These two only say that an earlier attempt with the same key is at work: the key makes it safe.
+    in_progress = {RequestInProgress, CommitInProgress}
+    assert {found for found, answer in ANSWERS.items() if answer.retry_after_s} == inviting | in_progress
+
+
+def test_a_commit_in_progress_is_no_conflict() -> None:
+    assert get_answer(RequestInProgress).status == 409
+    assert get_answer(CommitInProgress)[:2] == get_answer(tree.OutcomeUnknown)[:2]
 
 
 def test_an_unknown_outcome_is_never_a_conflict_nor_a_retry() -> None:

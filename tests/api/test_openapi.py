@@ -118,6 +118,64 @@ def test_headers_that_a_handler_reads_are_described() -> None:
     ]
 
 
+KEYED = [
+    Route("GET", "/read", handler, operation_id="read"),
+    Route("HEAD", "/read", handler, operation_id="look"),
+    Route("PUT", "/change", handler, operation_id="change"),
+    Route("DELETE", "/change", handler, operation_id="remove"),
+    Route(
+        "POST", "/commit", handler, operation_id="commit", is_commit=True, responses={200: Body, 204: None}
+    ),
+    Route("POST", "/ask", handler, operation_id="ask", changes_nothing=True),
+    Route("POST", "/token", handler, operation_id="token", is_public=True),
+]
+
+
+def test_a_key_is_described_for_every_operation_that_takes_one_and_no_other() -> None:
+    document = describe_routes(KEYED, title="test", version="1", has_keys=True)
+
+    OpenAPIV31SpecValidator(document).validate()
+    keys = {
+        operation["operationId"]: found
+        for item in document["paths"].values()
+        for operation in item.values()
+        for found in operation.get("parameters", ())
+        if found["name"] == "Idempotency-Key"
+    }
+    assert set(keys) == {"change", "remove", "commit"}
+    for key in keys.values():
+        assert (key["in"], key["required"]) == ("header", False)
+        assert key["schema"] == {
+            "type": "string",
+            "pattern": "^[a-zA-Z0-9][a-zA-Z0-9_.-]*$",
+            "minLength": 1,
+            "maxLength": 255,
+        }
+
+
+def test_what_a_key_can_be_answered_with_is_described() -> None:
+    document = describe_routes(KEYED, title="test", version="1", has_keys=True)
+
+    answers = {
+        operation["operationId"]: {"409", "422", "504"} & set(operation["responses"])
+        for item in document["paths"].values()
+        for operation in item.values()
+    }
+    assert answers["change"] == answers["remove"] == {"409", "422"}
+    assert answers["commit"] == {"409", "422", "504"}
+    assert answers["ask"] == {"409"}
+    assert answers["read"] == answers["token"] == set()
+    committed = document["paths"]["/commit"]["post"]["responses"]
+    assert all("Idempotency-Replayed" in committed[status]["headers"] for status in ("200", "204"))
+
+
+def test_keys_that_do_not_count_are_not_described() -> None:
+    document = describe_routes(KEYED, title="test", version="1")
+
+    assert "Idempotency" not in repr(document)
+    assert "422" not in document["paths"]["/change"]["put"]["responses"]
+
+
 def test_refusals_of_one_operation_are_described_beside_those_of_all() -> None:
     route = Route("GET", "/list", handler, operation_id="list", query=Query, errors=(501,), is_public=True)
 

@@ -1,9 +1,11 @@
 """Requests made from our own description, right and wrong ones, get only answers that it describes.
 
-As root, who may do almost everything, and as a principal without any right, to whom nothing may happen.
+As root, who may do almost everything, and as a principal without any right, to whom nothing may happen. What
+carries an Idempotency-Key is sent twice, and gets the same answer twice.
 """
 
 import asyncio
+import itertools
 import json
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -41,6 +43,7 @@ OPEN_TO_ALL = {
     "getOpenApi",
     "whoAmI",
     "explainAccess",
+    "getManagementConfig",
     "commitTransaction",  # of no table at all
 }
 SCHEMA = {
@@ -155,7 +158,11 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 def request_of(case: Case) -> dict[str, Any]:
-    request: dict[str, Any] = {}
+    request: dict[str, Any] = {"headers": {}}
+    key = (case.headers or {}).get("Idempotency-Key")
+    # What is no header at all ends in the client, or in the HTTP server in front of the application.
+    if isinstance(key, str) and key.isascii() and key.isprintable():
+        request["headers"]["idempotency-key"] = key
     if case.query:
         # Long polling is described by how long it may take; nobody waits for it here.
         asked = {**case.query, **({"wait": 0} if _is_wait(case.query.get("wait")) else {})}
@@ -167,7 +174,7 @@ def request_of(case: Case) -> dict[str, Any]:
             return request
         is_bytes = isinstance(case.body, bytes)
         request["content"] = case.body if is_bytes else json.dumps(case.body, default=str)
-        request["headers"] = {"content-type": case.media_type or "application/json"}
+        request["headers"]["content-type"] = case.media_type or "application/json"
     return request
 
 
@@ -186,6 +193,9 @@ def try_operation(
 ) -> set[int]:
     statuses: set[int] = set()
     described = operation.definition.raw["responses"]
+    parameters = operation.definition.raw.get("parameters", ())
+    takes_key = any(parameter["name"] == "Idempotency-Key" for parameter in parameters)
+    fresh_keys = itertools.count()
 
     @settings(
         max_examples=examples,
@@ -199,7 +209,14 @@ def try_operation(
         for name, made in (case.path_parameters or {}).items():
             chosen = data.draw(st.sampled_from([*NAMES.get(name, []), str(made)]))
             path = path.replace(f"{{{name}}}", quote(chosen, safe=""))
-        response = server.send(client, case.method, path, **request_of(case))
+        request = request_of(case)
+        if takes_key and data.draw(st.booleans()):
+            request["headers"]["idempotency-key"] = str(next(fresh_keys))
+        response = server.send(client, case.method, path, **request)
+        if "idempotency-key" in request["headers"] and response.status_code < 500:
+            again = server.send(client, case.method, path, **request)
+            assert (again.status_code, again.text) == (response.status_code, response.text), path
+            assert again.headers.get("idempotency-replayed") == "true" or not response.is_success, path
         if response.is_success and case.method not in ("GET", "HEAD"):
             server.furnish()
         statuses.add(response.status_code)

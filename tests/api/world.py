@@ -1,5 +1,6 @@
 """The whole API in one process as a server has it: realms with roots, real tokens, a store in memory."""
 
+import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,13 +11,13 @@ from typing import Any
 import httpx
 
 from cynosure.api.app import Service, make_service
+from cynosure.api.asgi import Receive, Scope, Send
 from cynosure.api.cynosure.routes import cynosure_routes
 from cynosure.api.iceberg.routes import iceberg_routes
 from cynosure.api.management.events import event_routes
 from cynosure.api.management.routes import management_routes
 from cynosure.api.oauth import TOKENS_PATH, oauth_routes
 from cynosure.api.polaris.routes import polaris_routes
-from cynosure.api.token_gate import TokenGate
 from cynosure.auth.access.authorizer import InternalAuthorizer
 from cynosure.auth.audit.opened import open_audit
 from cynosure.auth.bootstrap import bootstrap_realm
@@ -33,9 +34,13 @@ from cynosure.catalog.settings import CatalogSettings
 from cynosure.catalog.single_flight import SingleFlight
 from cynosure.common.key_file import open_keyring
 from cynosure.common.keyring_settings import KeyringSettings
+from cynosure.idempotency.settings import IdempotencySettings, advertise
 from cynosure.persistence.lifecycle import open_persistence
 from cynosure.persistence.references import DEFAULT_REALM
 from cynosure.persistence.settings import PersistenceSettings
+from cynosure.server.access import Access
+from cynosure.server.settings import Settings
+from cynosure.server.wiring import open_once
 from cynosure.storage.location import Location
 from cynosure.storage.open_storage import Storages
 from cynosure.storage.settings import StorageSettings
@@ -54,7 +59,12 @@ class World:
         self.identities = identities
         self.folder = folder
         self.root = root
-        self._transport = httpx.ASGITransport(app=service.app)  # type: ignore[arg-type]
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            # In a task of its own, as a server has it: what a request reads ahead is not for the next one.
+            await asyncio.ensure_future(service.app(scope, receive, send))
+
+        self._transport = httpx.ASGITransport(app=answer)
 
     def client(self, token: str | None = None) -> httpx.AsyncClient:
         """A client with this token, or a stranger; its paths are those of the management API."""
@@ -97,7 +107,11 @@ class World:
 
 
 @asynccontextmanager
-async def open_world(folder: Path, settings: AuthSettings = AuthSettings()) -> AsyncIterator[World]:  # noqa: B008
+async def open_world(
+    folder: Path,
+    settings: AuthSettings = AuthSettings(),  # noqa: B008
+    idempotency: IdempotencySettings = IdempotencySettings(),  # noqa: B008
+) -> AsyncIterator[World]:
     """A world with the default realm, whose root is known."""
     keyring = cache(lambda: open_keyring(KeyringSettings(), folder))
     catalog_settings = CatalogSettings()
@@ -125,22 +139,25 @@ async def open_world(folder: Path, settings: AuthSettings = AuthSettings()) -> A
         async with (
             open_audit(persistence, authorizer, settings.audit) as audit,
             open_tokens(identities, keyring) as tokens,
+            open_once(Settings(idempotency=idempotency), persistence, keyring) as once,
         ):
+            advertised = advertise(idempotency)
             polaris = polaris_routes(directory)
             service = make_service(
                 [
                     *oauth_routes(tokens.issuer, tokens.keys, audit.denials),
-                    *iceberg_routes(directory, beside=polaris),
+                    *iceberg_routes(directory, beside=polaris, advertised=advertised),
                     *polaris,
                     *cynosure_routes(directory),
-                    *management_routes(directory, identities),
+                    *management_routes(directory, identities, advertised=advertised),
                     *event_routes(audit.events),
                 ],
                 title="test",
                 version="1",
                 clock=persistence.clock,
                 rng=random.Random(1),
-                gate=TokenGate(tokens.authenticator, audit.denials),
+                gate=Access(identities, tokens, audit).gate(directory),
+                once=once,
             )
             secret = KNOWN.add(made.client_secret.reveal(), client_id=made.client_id)
             root = Credential(made.client_id, secret)

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,33 @@ async def test_no_field_is_required_that_the_protocol_leaves_to_the_client(
             assert set(theirs[name]["properties"]) <= set(ours[name]["properties"]), name
             compared += 1
     assert compared >= 9
+
+
+async def test_every_operation_that_takes_a_key_in_the_protocol_takes_the_same_keys_here(
+    routes: list[Route], protocol: dict[str, Any]
+) -> None:
+    header = protocol["components"]["parameters"]["idempotency-key"]
+    reference = {"$ref": "#/components/parameters/idempotency-key"}
+    theirs = {
+        operation["operationId"]
+        for path in protocol["paths"].values()
+        for method, operation in path.items()
+        if method != "parameters" and reference in operation.get("parameters", [])
+    }
+    document = describe_routes(routes, title="t", version="1", has_keys=True)
+    ours = {
+        operation["operationId"]: found["schema"]
+        for path in document["paths"].values()
+        for operation in path.values()
+        for found in operation.get("parameters", ())
+        if found["name"] == header["name"]
+    }
+
+    assert theirs & {route.operation_id for route in routes} <= set(ours)
+    for schema in ours.values():
+        assert schema["minLength"] <= header["schema"]["minLength"]
+        assert schema["maxLength"] >= header["schema"]["maxLength"]
+        assert re.search(schema["pattern"], header["schema"]["example"])
 
 
 async def test_operations_that_give_access_to_files_describe_how_it_is_asked_for(

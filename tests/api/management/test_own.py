@@ -32,6 +32,19 @@ async def test_a_principal_becomes_a_trusted_service_and_back(root: httpx.AsyncC
     assert distrusted.json()["trustedService"] is False
 
 
+async def test_the_api_says_of_keys_what_the_config_of_a_catalog_says(
+    world: World, root: httpx.AsyncClient
+) -> None:
+    who = await world.admin(root).create_principal("alice")
+    async with await world.login(who) as alice:
+        answer = await alice.get("/cynosure/config")
+
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "properties": {"idempotency-key-supported": "true", "idempotency-key-lifetime": "PT30M"}
+    }
+
+
 @pytest.mark.parametrize(("body", "status"), [({}, 400), ({"trusted": "yes"}, 400), ({"trusted": True}, 404)])
 async def test_a_wrong_request_to_trust_is_refused(
     refusing: Any, error_of: Any, body: Any, status: int

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def ours(refusing: Any) -> dict[str, Any]:
-    document = describe_routes(refusing.world.service.routes, title="t", version="1")
+    document = describe_routes(refusing.world.service.routes, title="t", version="1", has_keys=True)
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
     return plain
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(scope="module")
 async def ours(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, Any]]:
     async with open_world(tmp_path_factory.mktemp("world")) as world:
-        document = describe_routes(world.service.routes, title="t", version="1")
+        document = describe_routes(world.service.routes, title="t", version="1", has_keys=True)
         yield msgspec.json.decode(msgspec.json.encode(document))
 
 
