@@ -12,7 +12,7 @@ from cynosure.cli.names import (
     change_properties,
     parse_properties,
 )
-from cynosure.cli.remote import Remote, connected
+from cynosure.cli.remote import Remote, changing, connected
 from cynosure.cli.roles_output import print_done, print_role, print_roles
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ ToRole = Annotated[str, typer.Option("--principal-role", metavar="ROLE", help="T
 
 
 @app.command()
-@connected
+@changing
 def create(to: Remote, name: Name, catalog: OfCatalog, properties: Properties = None) -> None:
     """Create a catalog role.
 
@@ -76,7 +76,7 @@ def get(to: Remote, name: Name, catalog: OfCatalog) -> None:
 
 
 @app.command()
-@connected
+@changing
 def update(
     to: Remote,
     name: Name,
@@ -96,7 +96,7 @@ def update(
 
 
 @app.command()
-@connected
+@changing
 def delete(to: Remote, name: Name, catalog: OfCatalog) -> None:
     """Delete a catalog role with everything that was granted to it."""
     to.run(lambda server: server.management.delete_catalog_role(catalog, name))
@@ -104,7 +104,7 @@ def delete(to: Remote, name: Name, catalog: OfCatalog) -> None:
 
 
 @app.command()
-@connected
+@changing
 def grant(to: Remote, name: Name, catalog: OfCatalog, principal_role: ToRole) -> None:
     """Give a catalog role to a principal role. Harmless when it has it.
 
@@ -119,7 +119,7 @@ def grant(to: Remote, name: Name, catalog: OfCatalog, principal_role: ToRole) ->
 
 
 @app.command()
-@connected
+@changing
 def revoke(to: Remote, name: Name, catalog: OfCatalog, principal_role: ToRole) -> None:
     """Take a catalog role away from a principal role, effective with the next request."""
     to.run(lambda server: server.management.revoke_catalog_role(principal_role, catalog, name))

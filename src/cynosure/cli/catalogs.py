@@ -19,9 +19,9 @@ from cynosure.cli.names import (
     parse_properties,
 )
 from cynosure.cli.output import print_fields, print_json, print_table, tell
-from cynosure.cli.remote import Remote, connected
+from cynosure.cli.remote import Remote, changing, connected
 from cynosure.cli.storage_flags import StorageFlags, check_fields, kind_of, naming_flags, with_storage
-from cynosure.common.errors import BadInput
+from cynosure.common.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
     from cynosure.cli.transport import Server
@@ -84,7 +84,7 @@ CatalogType = Annotated[
 
 
 @app.command()
-@connected
+@changing
 @with_storage
 def create(
     to: Remote,
@@ -178,7 +178,7 @@ def get(to: Remote, name: Name) -> None:
 
 
 @app.command()
-@connected
+@changing
 @with_storage
 def update(
     to: Remote,
@@ -223,18 +223,26 @@ app.command()(check)
 
 @app.command("delete")
 @app.command("drop", hidden=True)
-@connected
+@changing
 def delete(to: Remote, name: Name) -> None:
     """Delete an empty catalog. What was dropped inside it before cannot be restored any more."""
 
-    async def work(server: "Server") -> "Catalog":
-        found = await server.management.load_catalog(name)
+    async def work(server: "Server") -> "Catalog | None":
+        try:
+            found = await server.management.load_catalog(name)
+        except NotFound:
+            if to.get_key() is None:
+                raise
+            # It may be gone because this very command was run before; the server knows by the key.
+            found = None
         await server.management.delete_catalog(name)
         return found
 
     gone = to.run(work)
     if to.as_json:
-        print_json(gone)
+        print_json(gone or {"name": name})
+    elif gone is None:
+        print(f"Catalog {name} is gone; its files are left alone.")
     else:
         print(f"Catalog {gone.name} is gone; files below {gone.base_location} are left alone.")
 

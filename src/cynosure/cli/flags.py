@@ -98,6 +98,28 @@ Store = Annotated[
     ),
 ]
 
+_REPEATING = "Repeating"
+IdempotencyKey = Annotated[
+    str | None,
+    typer.Option(
+        "--idempotency-key",
+        metavar="KEY",
+        help="Your own, to run the very same command again and get the first answer. Default: a new one, "
+        "where the server honours them.",
+        rich_help_panel=_REPEATING,
+    ),
+]
+Timeout = Annotated[
+    str,
+    typer.Option(
+        "--timeout",
+        metavar="DURATION",
+        help="How long the change is repeated while the server fails or does not answer.",
+        rich_help_panel=_REPEATING,
+    ),
+]
+DEFAULT_TIMEOUT = "2m"
+
 
 @dataclass(frozen=True, slots=True)
 class Flags:

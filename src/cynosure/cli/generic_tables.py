@@ -14,7 +14,7 @@ from cynosure.cli.names import (
     split_name,
 )
 from cynosure.cli.output import print_fields, print_json, print_table, tell
-from cynosure.cli.remote import Remote, connected
+from cynosure.cli.remote import Remote, changing, connected
 from cynosure.cli.roles_output import print_done
 
 app = typer.Typer(
@@ -27,7 +27,7 @@ Name = Annotated[str, typer.Argument(metavar="TABLE", help="The generic table.")
 
 
 @app.command()
-@connected
+@changing
 def create(
     to: Remote,
     table: Name,
@@ -102,7 +102,7 @@ def get(
 
 @app.command("delete")
 @app.command("drop", hidden=True)
-@connected
+@changing
 def delete(
     to: Remote, table: Name, catalog: OfCatalog, namespace: OfNamespace, separator: Separator = "."
 ) -> None:

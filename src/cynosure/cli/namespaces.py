@@ -14,7 +14,7 @@ from cynosure.cli.names import (
     split_name,
 )
 from cynosure.cli.output import print_fields, print_json, print_table
-from cynosure.cli.remote import Remote, connected
+from cynosure.cli.remote import Remote, changing, connected
 from cynosure.cli.roles_output import print_done
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ Name = Annotated[str, typer.Argument(metavar="NAMESPACE", help="With dots betwee
 
 
 @app.command()
-@connected
+@changing
 def create(
     to: Remote,
     namespace: Name,
@@ -96,7 +96,7 @@ def get(to: Remote, namespace: Name, catalog: OfCatalog, separator: Separator = 
 
 
 @app.command()
-@connected
+@changing
 def update(
     to: Remote,
     namespace: Name,
@@ -120,7 +120,7 @@ def update(
 
 
 @app.command()
-@connected
+@changing
 def delete(to: Remote, namespace: Name, catalog: OfCatalog, separator: Separator = ".") -> None:
     """Drop an empty namespace. `cynosure tables restore` brings it back for a while."""
     levels = split_name(namespace, separator)

@@ -8,7 +8,7 @@ import typer
 
 from cynosure.cli.names import OfCatalog, OfNamespace, Separator, parse_properties, split_name
 from cynosure.cli.output import print_fields, print_json, print_table, tell
-from cynosure.cli.remote import Remote, connected
+from cynosure.cli.remote import Remote, changing, connected
 from cynosure.cli.roles_output import print_done
 from cynosure.common.errors import BadInput
 
@@ -42,7 +42,7 @@ OnTable = Annotated[
 
 
 @app.command()
-@connected
+@changing
 def create(
     to: Remote,
     policy: Name,
@@ -122,7 +122,7 @@ def get(
 
 
 @app.command()
-@connected
+@changing
 def update(
     to: Remote,
     policy: Name,
@@ -155,7 +155,7 @@ def update(
 
 
 @app.command()
-@connected
+@changing
 def delete(
     to: Remote,
     policy: Name,
@@ -176,7 +176,7 @@ def delete(
 
 
 @app.command()
-@connected
+@changing
 def attach(
     to: Remote,
     policy: Name,
@@ -203,7 +203,7 @@ def attach(
 
 
 @app.command()
-@connected
+@changing
 def detach(
     to: Remote,
     policy: Name,

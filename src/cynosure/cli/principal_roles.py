@@ -11,7 +11,7 @@ from cynosure.cli.names import (
     change_properties,
     parse_properties,
 )
-from cynosure.cli.remote import Remote, connected
+from cynosure.cli.remote import Remote, changing, connected
 from cynosure.cli.roles_output import print_done, print_role, print_roles
 from cynosure.common.errors import BadInput
 
@@ -39,7 +39,7 @@ ToPrincipal = Annotated[str, typer.Option("--principal", metavar="NAME", help="T
 
 
 @app.command()
-@connected
+@changing
 def create(
     to: Remote,
     name: Name,
@@ -106,7 +106,7 @@ def get(to: Remote, name: Name) -> None:
 
 
 @app.command()
-@connected
+@changing
 def update(
     to: Remote, name: Name, properties: SetProperties = None, remove_property: RemoveProperties = None
 ) -> None:
@@ -122,7 +122,7 @@ def update(
 
 
 @app.command()
-@connected
+@changing
 def delete(to: Remote, name: Name) -> None:
     """Delete a principal role. Whoever had it has it no longer."""
     to.run(lambda server: server.management.delete_principal_role(name))
@@ -130,7 +130,7 @@ def delete(to: Remote, name: Name) -> None:
 
 
 @app.command()
-@connected
+@changing
 def grant(to: Remote, name: Name, principal: ToPrincipal) -> None:
     """Give a principal role to a principal. Harmless when it has it.
 
@@ -145,7 +145,7 @@ def grant(to: Remote, name: Name, principal: ToPrincipal) -> None:
 
 
 @app.command()
-@connected
+@changing
 def revoke(to: Remote, name: Name, principal: ToPrincipal) -> None:
     """Take a principal role away from a principal, effective with its next request."""
     to.run(lambda server: server.management.revoke_principal_role(principal, name))

@@ -21,9 +21,11 @@ from cynosure.cli.names import (
     parse_properties,
 )
 from cynosure.cli.output import print_fields, print_json, print_table, tell
-from cynosure.cli.remote import Remote, connected
+from cynosure.cli.remote import Remote, changing, connected
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from cynosure.cli.transport import Server
     from cynosure.client.management_types import Principal, PrincipalWithCredentials
 
@@ -50,7 +52,7 @@ Into = Annotated[
 
 
 @app.command()
-@connected
+@changing
 def create(
     to: Remote,
     name: Name,
@@ -68,15 +70,15 @@ def create(
 
     Example: `cynosure principals create alice --property team=sales`
     """
-    into = CredentialsFile.open(credentials_file)
     given = parse_properties(properties)
-    made = to.run(
+    _make_credentials(
+        to,
         lambda server: server.management.create_principal(
             name, given, is_rotation_required=rotation_required
         ),
+        credentials_file,
         initialise=True,
     )
-    _print_credentials(made, into, to.as_json)
 
 
 @app.command("list")
@@ -172,7 +174,7 @@ def access(to: Remote, name: Name) -> None:
 
 
 @app.command()
-@connected
+@changing
 def update(
     to: Remote, name: Name, properties: SetProperties = None, remove_property: RemoveProperties = None
 ) -> None:
@@ -191,7 +193,7 @@ def update(
 
 
 @app.command()
-@connected
+@changing
 def delete(to: Remote, name: Name) -> None:
     """Delete a principal. Its tokens end with the next request."""
     to.run(lambda server: server.management.delete_principal(name))
@@ -202,20 +204,18 @@ def delete(to: Remote, name: Name) -> None:
 
 
 @app.command("rotate-credentials")
-@connected
+@changing
 def rotate_credentials(to: Remote, name: Name, credentials_file: Into = None) -> None:
     """Make a new secret. The one before stays good until the next rotation.
 
     Anybody may rotate their own; others need the privilege.
     """
-    into = CredentialsFile.open(credentials_file)
-    made = to.run(lambda server: server.management.rotate_credentials(name))
-    _print_credentials(made, into, to.as_json)
+    _make_credentials(to, lambda server: server.management.rotate_credentials(name), credentials_file)
 
 
 @app.command("reset-credentials")
 @app.command("reset", hidden=True)
-@connected
+@changing
 def reset_credentials(
     to: Remote,
     name: Name,
@@ -233,18 +233,18 @@ def reset_credentials(
     credentials_file: Into = None,
 ) -> None:
     """Replace the credentials of a principal. No earlier secret, and no token of one, stays good."""
-    into = CredentialsFile.open(credentials_file)
     secret = read_secret(new_client_secret_file, None, flag="--new-client-secret", prompt="New client secret")
-    made = to.run(
+    _make_credentials(
+        to,
         lambda server: server.management.reset_credentials(
             name, client_id=new_client_id, client_secret=secret
-        )
+        ),
+        credentials_file,
     )
-    _print_credentials(made, into, to.as_json)
 
 
 @app.command()
-@connected
+@changing
 def trust(
     to: Remote,
     name: Name,
@@ -256,6 +256,24 @@ def trust(
         print_json({"principal": name, "trusted": is_trusted})
     else:
         print(f"Principal {name} {'may' if is_trusted else 'may not'} act on behalf of others.")
+
+
+def _make_credentials(
+    to: Remote,
+    work: "Callable[[Server], Awaitable[PrincipalWithCredentials]]",
+    credentials_file: Path | None,
+    *,
+    initialise: bool = False,
+) -> None:
+    into = CredentialsFile.open(credentials_file)
+    try:
+        made = to.run(work, initialise=initialise)
+    except BaseException:
+        # The very same command can be run again, with its Idempotency-Key.
+        if into is not None:
+            into.remove_if_empty()
+        raise
+    _print_credentials(made, into, to.as_json)
 
 
 def _print_credentials(made: "PrincipalWithCredentials", into: CredentialsFile | None, as_json: bool) -> None:

@@ -6,7 +6,7 @@ import typer
 
 from cynosure.cli.names import Separator, split_name
 from cynosure.cli.output import print_json, print_table
-from cynosure.cli.remote import Remote, connected
+from cynosure.cli.remote import Remote, changing, connected
 from cynosure.cli.roles_output import print_done
 from cynosure.common.errors import BadInput
 
@@ -96,7 +96,7 @@ _policy = _group("policy", "Privileges on one policy.")
 
 
 @_catalog.command("grant")
-@connected
+@changing
 def grant_on_catalog(to: Remote, privilege: Privilege, catalog: OfCatalog, catalog_role: OfRole) -> None:
     """Grant a privilege on a catalog. Harmless when it is granted.
 
@@ -106,14 +106,14 @@ def grant_on_catalog(to: Remote, privilege: Privilege, catalog: OfCatalog, catal
 
 
 @_catalog.command("revoke")
-@connected
+@changing
 def revoke_on_catalog(to: Remote, privilege: Privilege, catalog: OfCatalog, catalog_role: OfRole) -> None:
     """Take a privilege on a catalog away."""
     _change(to, "catalog", privilege, catalog, catalog_role, is_grant=False)
 
 
 @_namespace.command("grant")
-@connected
+@changing
 def grant_on_namespace(
     to: Remote,
     privilege: Privilege,
@@ -132,7 +132,7 @@ def grant_on_namespace(
 
 
 @_namespace.command("revoke")
-@connected
+@changing
 def revoke_on_namespace(
     to: Remote,
     privilege: Privilege,
@@ -150,7 +150,7 @@ def _add_leaf(group: typer.Typer, kind: "Kind") -> None:
     """Both commands for what is in a namespace and has a name."""
     named = Annotated[str, typer.Option(f"--{kind}", metavar="NAME", help=f"The {kind}.")]
 
-    @connected
+    @changing
     def grant(
         to: Remote,
         privilege: Privilege,
@@ -163,7 +163,7 @@ def _add_leaf(group: typer.Typer, kind: "Kind") -> None:
         levels = split_name(namespace, separator)
         _change(to, kind, privilege, catalog, catalog_role, is_grant=True, namespace=levels, name=name)
 
-    @connected
+    @changing
     def revoke(
         to: Remote,
         privilege: Privilege,

@@ -9,7 +9,7 @@ from cynosure.cli import options, table_files
 from cynosure.cli.names import OfCatalog, OfNamespace, Separator, format_time, split_name
 from cynosure.cli.operator import run_operator_command
 from cynosure.cli.output import print_fields, print_json, print_table
-from cynosure.cli.remote import Remote, connected
+from cynosure.cli.remote import Remote, changing, connected
 from cynosure.cli.roles_output import print_done
 
 app = typer.Typer(
@@ -77,7 +77,7 @@ def get(
 
 
 @app.command()
-@connected
+@changing
 def delete(
     to: Remote, table: Name, catalog: OfCatalog, namespace: OfNamespace, separator: Separator = "."
 ) -> None:

@@ -13,16 +13,19 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from cynosure.cli import light as _  # noqa: F401 - before httpx
 from cynosure.cli import options
 from cynosure.cli.flags import Flags, Local, choose_server, read_secret
+from cynosure.cli.output import tell
 from cynosure.client.api import ApiClient, realm_headers
 from cynosure.client.catalog import CatalogApi
+from cynosure.client.changes import Keyed
 from cynosure.client.generic_tables import GenericTableApi
 from cynosure.client.http import HttpClient
+from cynosure.client.idempotency import Keys
 from cynosure.client.management import Management
 from cynosure.client.policies import PolicyApi
 from cynosure.client.profiles import Profile, load_profiles, profiles_path
@@ -36,32 +39,44 @@ from cynosure.common.secrets import Secret
 if TYPE_CHECKING:
     from cynosure.server.settings import Settings
 
+K = TypeVar("K", bound=Keyed)
+
 
 class Server:
     """A server that answers, and whose it is."""
 
-    def __init__(self, api: ApiClient, settings: "Settings | None" = None) -> None:
+    def __init__(self, api: ApiClient, settings: "Settings | None" = None, *, key: str | None = None) -> None:
+        """`key`: the Idempotency-Key of the change that is made there."""
         self._api = api
-        self.management = Management(api)
+        self._key = key
+        self.management = self._keyed(Management(api))
         self.settings = settings
         """Of the local server; `None` for one on the network, whose files are its own."""
 
     def catalog(self, name: str) -> CatalogApi:
         """One of its catalogs."""
-        return CatalogApi(self._api, name)
+        return self._keyed(CatalogApi(self._api, name))
 
     def generic_tables(self, catalog: str) -> GenericTableApi:
         """The generic tables of one of its catalogs."""
-        return GenericTableApi(self._api, catalog)
+        return self._keyed(GenericTableApi(self._api, catalog))
 
     def policies(self, catalog: str) -> PolicyApi:
         """The policies of one of its catalogs."""
-        return PolicyApi(self._api, catalog)
+        return self._keyed(PolicyApi(self._api, catalog))
+
+    def _keyed(self, api: K) -> K:
+        return api if self._key is None else api.with_key(self._key)
 
 
 @asynccontextmanager
-async def open_transport(to: Flags, *, initialise: bool = False) -> AsyncIterator[Server]:
-    """The server that these flags mean. `initialise`: make the store of a local one if it is not there."""
+async def open_transport(
+    to: Flags, *, initialise: bool = False, key: str | None = None, patience_s: float | None = None
+) -> AsyncIterator[Server]:
+    """The server that these flags mean. `initialise`: make the store of a local one if it is not there.
+
+    `key` is the Idempotency-Key of the one change that is made, and `patience_s` how long that may take.
+    """
     profiles = load_profiles(profiles_path(os.environ))
     chosen = choose_server(to, os.environ, profiles)
     clock = SystemClock()
@@ -70,26 +85,41 @@ async def open_transport(to: Flags, *, initialise: bool = False) -> AsyncIterato
     if isinstance(chosen, Local):
         source = options.make_source(to.config, {"server.data_dir": to.data, "persistence.url": to.store})
         settings = source.load()
-        async with _open_local(settings, clock, rng, initialise=initialise) as http:
-            yield Server(ApiClient(http, realm=realm), settings)
+        async with _open_local(settings, clock, rng, initialise=initialise) as (http, is_remote):
+            keys = _make_keys(patience_s, is_remote=is_remote)
+            yield Server(ApiClient(http, realm=realm, keys=keys), settings, key=key)
         return
     base = check_url(chosen.url, is_plain_allowed=to.plain_http or chosen.plain_http)
     realm = realm or chosen.realm
     credentials = find_credentials(to, os.environ, chosen)
     async with HttpClient(base, clock=clock, rng=rng, tls=_tls(to, chosen), is_patient=False) as http:
         tokens = TokenSource(http, credentials, clock, headers=realm_headers(realm))
-        yield Server(ApiClient(http, tokens=tokens, realm=realm))
+        keys = _make_keys(patience_s, is_remote=True)
+        yield Server(ApiClient(http, tokens=tokens, realm=realm, keys=keys), key=key)
+
+
+def _make_keys(patience_s: float | None, *, is_remote: bool) -> Keys:
+    # Nothing comes between this process and itself: no answer is lost, so no key is needed.
+    return Keys(
+        is_automatic=is_remote,
+        patience_s=patience_s,
+        on_replay=lambda replay: tell("Answered before under this Idempotency-Key; this is that answer."),
+        on_unsupported=lambda: tell(
+            "The server does not say that it honours Idempotency-Keys: look before you run this again."
+        ),
+    )
 
 
 @asynccontextmanager
 async def _open_local(
     settings: "Settings", clock: Clock, rng: random.Random, *, initialise: bool
-) -> AsyncIterator[HttpClient]:
+) -> AsyncIterator[tuple[HttpClient, bool]]:
+    """The way there, and whether it leads to another process."""
     path = settings.server.operator_socket_path
     if is_answering(path):
         with short_path(path) as name:
             async with HttpClient("http://operator", clock=clock, rng=rng, unix_socket=name) as http:
-                yield http
+                yield http, True
         return
     import httpx
 
@@ -98,7 +128,7 @@ async def _open_local(
     async with open_operator_app(settings, clock, initialise=initialise) as app:
         transport = httpx.ASGITransport(app)
         async with HttpClient("http://operator", clock=clock, rng=rng, transport=transport) as http:
-            yield http
+            yield http, False
 
 
 def check_url(url: str, *, is_plain_allowed: bool) -> str:

@@ -6,7 +6,7 @@ import typer
 
 from cynosure.cli.names import OfCatalog, OfNamespace, Separator, split_name
 from cynosure.cli.output import print_fields, print_json, print_table
-from cynosure.cli.remote import Remote, connected
+from cynosure.cli.remote import Remote, changing, connected
 from cynosure.cli.roles_output import print_done
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="List, look at and drop views.")
@@ -52,7 +52,7 @@ def get(
 
 
 @app.command()
-@connected
+@changing
 def delete(
     to: Remote, view: Name, catalog: OfCatalog, namespace: OfNamespace, separator: Separator = "."
 ) -> None:

@@ -4,12 +4,15 @@
 - `retry.py`      which failures may be tried again
 - `errors.py`     error envelopes back into our error tree
 - `tokens.py`     bearer tokens, renewed before they expire; `api.py` requests that carry them
-- `management.py`, `catalog.py`   the management API and the Iceberg REST API, call by call
+- `changes.py`    changes, each under an Idempotency-Key that is held until there is an answer
+- `idempotency.py`, `discovery.py`   keys; whether a server honours them, and for how long
+- `management.py`, `catalog.py`, `policies.py`, `generic_tables.py`   the APIs, call by call
 - `profiles.py`   servers that a user knows by name
 - `operator.py`   the operator socket of a server on this machine
 - `documents.py`  public documents of other parties' servers
 - `unix_socket.py`, `tls.py`   the ways to reach it
 
-A maintainer must not break: a request whose outcome is unknown is never sent again unless it is
-idempotent; the caller gets `OutcomeUnknown`. This room imports `common` (and later `iceberg`) only.
+A maintainer must not break: a request whose outcome is unknown is never sent again unless it changes
+nothing or carries a key that the server honours; the caller gets `OutcomeUnknown`. This room imports
+`common` (and later `iceberg`) only.
 """

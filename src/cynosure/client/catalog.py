@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from cynosure.client.api import ApiClient, segment
+from cynosure.client.changes import Keyed
 
 Namespace = tuple[str, ...]
 
@@ -37,11 +38,11 @@ class _Page(Struct, rename="kebab"):
     next_page_token: str | None = None
 
 
-class CatalogApi:
+class CatalogApi(Keyed):
     """Namespaces, tables and views of one catalog."""
 
     def __init__(self, api: ApiClient, catalog: str) -> None:
-        self._api = api
+        super().__init__(api, catalog)
         self._base = f"{_BASE}/{segment(catalog)}/namespaces"
 
     async def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
@@ -59,7 +60,7 @@ class CatalogApi:
     async def create_namespace(self, namespace: Namespace, properties: Mapping[str, str]) -> LoadedNamespace:
         """Create a namespace; the one it is in exists."""
         body = {"namespace": namespace, "properties": properties}
-        return (await self._api.request("POST", self._base, body=body)).decode(LoadedNamespace)
+        return (await self._change("POST", self._base, body=body)).decode(LoadedNamespace)
 
     async def load_namespace(self, namespace: Namespace) -> LoadedNamespace:
         """One namespace."""
@@ -70,11 +71,11 @@ class CatalogApi:
     ) -> None:
         """Set and remove properties."""
         body = {"updates": updates, "removals": removals}
-        await self._api.request("POST", f"{self._of(namespace)}/properties", body=body)
+        await self._change("POST", f"{self._of(namespace)}/properties", body=body)
 
     async def drop_namespace(self, namespace: Namespace) -> None:
         """Drop an empty namespace."""
-        await self._api.request("DELETE", self._of(namespace))
+        await self._change("DELETE", self._of(namespace))
 
     async def list_tables(self, namespace: Namespace) -> list[Identifier]:
         """The tables of a namespace."""
@@ -96,11 +97,11 @@ class CatalogApi:
 
     async def drop_table(self, namespace: Namespace, name: str) -> None:
         """Drop a table; its files stay."""
-        await self._api.request("DELETE", f"{self._of(namespace)}/tables/{segment(name)}")
+        await self._change("DELETE", f"{self._of(namespace)}/tables/{segment(name)}")
 
     async def drop_view(self, namespace: Namespace, name: str) -> None:
         """Drop a view."""
-        await self._api.request("DELETE", f"{self._of(namespace)}/views/{segment(name)}")
+        await self._change("DELETE", f"{self._of(namespace)}/views/{segment(name)}")
 
     def _of(self, namespace: Namespace) -> str:
         return f"{self._base}/{segment(_BETWEEN.join(namespace))}"

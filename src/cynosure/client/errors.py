@@ -22,6 +22,24 @@ class ServerFailed(tree.CynosureError):
     """A server failed on a request that changes nothing."""
 
 
+class KeyConflict(tree.KeyReused):
+    """The server knows this Idempotency-Key from a request that asked for something else."""
+
+    def __init__(self, message: str, *, fix: str = "", **details: Any) -> None:
+        tree.CynosureError.__init__(self, message, fix=fix, **details)
+
+
+class StillInProgress(tree.OutcomeUnknown):
+    """Another attempt with the same Idempotency-Key has not ended yet."""
+
+
+class IdempotencyWindowExpired(tree.OutcomeUnknown):
+    """No answer came for as long as the server promises to know the Idempotency-Key.
+
+    The request may or may not have been applied, and repeating it now might apply it twice.
+    """
+
+
 class _Error(Struct):
     message: str = ""
     type: str = ""
@@ -43,6 +61,8 @@ _BY_TYPE: Final[dict[str, type[tree.CynosureError]]] = {
     "RequestTimeoutException": tree.Unavailable,
     "ServiceUnavailableException": tree.Unavailable,
     "SlowDownException": tree.Unavailable,
+    "idempotency_key_conflict": KeyConflict,
+    "request_in_progress": StillInProgress,
 }
 _BY_STATUS: Final[dict[int, type[tree.CynosureError]]] = {
     400: tree.BadInput,
@@ -60,7 +80,9 @@ _FIELD: Final = re.compile(r"\bfield='([^']*)'")
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 
 
-def to_error(status: int, body: bytes, *, is_read: bool, request_id: str) -> tree.CynosureError:
+def to_error(
+    status: int, body: bytes, *, is_read: bool, request_id: str, is_replayed: bool = False
+) -> tree.CynosureError:
     """The error that an answer with a status of 400 or above stands for."""
     message, type_name = _read_envelope(body)
     found = _BY_TYPE.get(type_name) or _BY_STATUS.get(status)
@@ -69,7 +91,12 @@ def to_error(status: int, body: bytes, *, is_read: bool, request_id: str) -> tre
     elif found is None:
         found = RequestRefused
     text, fix = _split(message.rstrip("."))
-    details: dict[str, Any] = {"status": status, "type": type_name, "request_id": request_id}
+    details: dict[str, Any] = {
+        "status": status,
+        "type": type_name,
+        "request_id": request_id,
+        "is_replayed": is_replayed,
+    }
     details = {name: value for name, value in details.items() if value}
     if (named := _FIELD.search(text)) is not None:
         details["field"] = named[1]

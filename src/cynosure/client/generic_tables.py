@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from cynosure.client.api import ApiClient, segment
 from cynosure.client.catalog import Identifier, Namespace
+from cynosure.client.changes import Keyed
 
 _BASE: Final = "/api/catalog/polaris/v1"
 _BETWEEN: Final = "\x1f"
@@ -34,16 +35,16 @@ class _Page(Struct, rename="kebab"):
     next_page_token: str | None = None
 
 
-class GenericTableApi:
+class GenericTableApi(Keyed):
     """Generic tables of one catalog."""
 
     def __init__(self, api: ApiClient, catalog: str) -> None:
-        self._api = api
+        super().__init__(api, catalog)
         self._base = f"{_BASE}/{segment(catalog)}/namespaces"
 
     async def create(self, namespace: Namespace, table: GenericTable) -> GenericTable:
         """Create a generic table."""
-        return (await self._api.request("POST", self._all(namespace), body=table)).decode(_Loaded).table
+        return (await self._change("POST", self._all(namespace), body=table)).decode(_Loaded).table
 
     async def list_all(self, namespace: Namespace) -> list[Identifier]:
         """The generic tables of a namespace."""
@@ -62,7 +63,7 @@ class GenericTableApi:
 
     async def drop(self, namespace: Namespace, name: str) -> None:
         """Drop a generic table; its files stay."""
-        await self._api.request("DELETE", self._of(namespace, name))
+        await self._change("DELETE", self._of(namespace, name))
 
     def _all(self, namespace: Namespace) -> str:
         return f"{self._base}/{segment(_BETWEEN.join(namespace))}/generic-tables"

@@ -9,7 +9,7 @@ import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import httpx
 import msgspec
@@ -29,6 +29,8 @@ from cynosure.common.retry import Backoff
 
 T = TypeVar("T")
 
+REPLAYED_HEADER: Final = "Idempotency-Replayed"
+"""Set by a server that gives an answer again instead of doing the request again."""
 _IDLE_S = 30.0
 """Idle connections are given up before our server does (75 s): none is used while it is being closed."""
 
@@ -43,6 +45,11 @@ class Reply:
         self.headers = headers
         self.body = body
 
+    @property
+    def is_replayed(self) -> bool:
+        """Whether this is the answer to an earlier attempt with the same Idempotency-Key."""
+        return _is_replayed(self.headers)
+
     def decode(self, body_type: type[T]) -> T:
         """The JSON body as this type."""
         try:
@@ -53,6 +60,17 @@ class Reply:
                 fix="Use a client and a server of matching versions.",
                 reason=str(error),
             ) from error
+
+
+class Failed(NamedTuple):
+    """An attempt without a good answer."""
+
+    failure: Failure | None
+    """`None`: the server refused, and that is its answer."""
+    error: CynosureError
+    status: int = 0
+    """0 when there was no answer at all."""
+    retry_after_s: float = 0.0
 
 
 class HttpClient:
@@ -75,9 +93,9 @@ class HttpClient:
 
         `is_patient`: go on asking while nobody can be reached; a person at a terminal is told at once.
         """
-        self._is_patient = is_patient
-        self._clock = clock
-        self._rng = rng
+        self.is_patient = is_patient
+        self.clock = clock
+        self.rng = rng
         self._connect_timeout_s = connect_timeout_s
         is_tls = tls is not None or base_url.startswith("https:")
         # Our own processes on known addresses: a proxy from the environment must not come between.
@@ -123,38 +141,36 @@ class HttpClient:
         that the request may be applied twice (it carries an idempotency key); by default the method
         decides.
         """
-        is_read = method in ("GET", "HEAD", "OPTIONS")
         repeatable = method in REPEATABLE_METHODS if is_repeatable is None else is_repeatable
-        backoff = Backoff(self._clock, self._rng, first_s=0.05, max_s=2.0, deadline_s=timeout_s)
+        backoff = Backoff(self.clock, self.rng, first_s=0.05, max_s=2.0, deadline_s=timeout_s)
         request = self._build(method, path, body, form, query, headers, request_id)
         may_be_applied = False
         while True:
             answer = await self._attempt(request, backoff.remaining_s)
-            at_least_s = 0.0
-            if isinstance(answer, httpx.Response):
-                failure = classify_status(answer.status_code)
-                if failure is None and answer.is_success | answer.is_redirect | (answer.status_code == 304):
-                    return Reply(answer.status_code, answer.headers, answer.content)
-                error = to_error(
-                    answer.status_code,
-                    answer.content,
-                    is_read=is_read,
-                    request_id=answer.headers.get("x-request-id", ""),
-                )
-                if failure is None:
-                    raise error
-                at_least_s = parse_retry_after_s(
-                    answer.headers.get("retry-after"), self._clock.now_us() / 1_000_000
-                )
-            else:
-                failure, error = answer
-                if failure is Failure.NOTHING_APPLIED and not self._is_patient:
-                    raise error
-            may_be_applied |= failure is Failure.UNKNOWN and not is_read
-            if (failure is Failure.UNKNOWN and not repeatable) or not await backoff.wait(
-                at_least_s=at_least_s
+            if isinstance(answer, Reply):
+                return answer
+            if answer.failure is None:
+                raise answer.error
+            if answer.failure is Failure.NOTHING_APPLIED and not answer.status and not self.is_patient:
+                raise answer.error
+            may_be_applied |= answer.failure is Failure.UNKNOWN and not _is_read(method)
+            if (answer.failure is Failure.UNKNOWN and not repeatable) or not await backoff.wait(
+                at_least_s=answer.retry_after_s
             ):
-                raise _last_error(error, may_be_applied=may_be_applied) from error
+                raise _last_error(answer.error, may_be_applied=may_be_applied) from answer.error
+
+    async def attempt(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float,
+    ) -> Reply | Failed:
+        """Send once. For callers that decide themselves what another attempt would do."""
+        return await self._attempt(self._build(method, path, body, None, query, headers, ""), timeout_s)
 
     @asynccontextmanager
     async def stream(
@@ -199,23 +215,43 @@ class HttpClient:
             sent["content-type"] = "application/json"
         return self._http.build_request(method, path, content=content, data=form, params=query, headers=sent)
 
-    async def _attempt(
-        self, request: httpx.Request, remaining_s: float
-    ) -> httpx.Response | tuple[Failure, CynosureError]:
-        connect_s = min(self._connect_timeout_s, remaining_s)
-        request.extensions["timeout"] = httpx.Timeout(
-            remaining_s, connect=connect_s, pool=connect_s
-        ).as_dict()
+    async def _attempt(self, request: httpx.Request, timeout_s: float) -> Reply | Failed:
+        connect_s = min(self._connect_timeout_s, timeout_s)
+        request.extensions["timeout"] = httpx.Timeout(timeout_s, connect=connect_s, pool=connect_s).as_dict()
         try:
             # httpx limits each read; a server that drips bytes would outlast the deadline.
-            async with asyncio.timeout(remaining_s):
-                return await self._http.send(request)
+            async with asyncio.timeout(timeout_s):
+                answer = await self._http.send(request)
         except httpx.TransportError as error:
-            return _translate(error)
+            return Failed(*_translate(error))
         except TimeoutError:
-            return Failure.UNKNOWN, Unavailable(
-                "The server did not answer in time", fix="Try again, or allow more time."
+            return Failed(
+                Failure.UNKNOWN,
+                Unavailable("The server did not answer in time", fix="Try again, or allow more time."),
             )
+        if answer.is_success or answer.is_redirect or answer.status_code == 304:
+            return Reply(answer.status_code, answer.headers, answer.content)
+        refusal = to_error(
+            answer.status_code,
+            answer.content,
+            is_read=_is_read(request.method),
+            request_id=answer.headers.get("x-request-id", ""),
+            is_replayed=_is_replayed(answer.headers),
+        )
+        return Failed(
+            classify_status(answer.status_code),
+            refusal,
+            answer.status_code,
+            parse_retry_after_s(answer.headers.get("retry-after"), self.clock.now_us() / 1_000_000),
+        )
+
+
+def _is_read(method: str) -> bool:
+    return method in ("GET", "HEAD", "OPTIONS")
+
+
+def _is_replayed(headers: httpx.Headers) -> bool:
+    return bool(headers.get(REPLAYED_HEADER, "").lower() == "true")
 
 
 async def _lines(response: httpx.Response) -> AsyncIterator[bytes]:

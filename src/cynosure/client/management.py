@@ -9,7 +9,8 @@ from typing import Any, Final, TypeVar
 from msgspec import Raw, Struct
 from msgspec.json import decode
 
-from cynosure.client.api import ApiClient, segment
+from cynosure.client.api import segment
+from cynosure.client.changes import Keyed
 from cynosure.client.management_types import (
     Catalog,
     CatalogRole,
@@ -34,11 +35,8 @@ class _Page(Struct, rename="camel"):
     next_page_token: str | None = None
 
 
-class Management:
+class Management(Keyed):
     """Catalogs, principals, roles and grants of one realm."""
-
-    def __init__(self, api: ApiClient) -> None:
-        self._api = api
 
     # --- catalogs ---------------------------------------------------------------------------------
 
@@ -52,7 +50,7 @@ class Management:
 
     async def load_catalog(self, name: str) -> Catalog:
         """One catalog."""
-        return await self._send("GET", Catalog, "catalogs", name)
+        return await self._load(Catalog, "catalogs", name)
 
     async def update_catalog(
         self, current: Catalog, *, properties: Mapping[str, str], storage: Mapping[str, Any] | None = None
@@ -87,7 +85,7 @@ class Management:
 
     async def load_principal(self, name: str) -> Principal:
         """One principal."""
-        return await self._send("GET", Principal, "principals", name)
+        return await self._load(Principal, "principals", name)
 
     async def update_principal(self, current: Principal, properties: Mapping[str, str]) -> Principal:
         """Replace the properties of a principal that is still as `current`."""
@@ -145,7 +143,7 @@ class Management:
 
     async def load_principal_role(self, name: str) -> PrincipalRole:
         """One principal role."""
-        return await self._send("GET", PrincipalRole, "principal-roles", name)
+        return await self._load(PrincipalRole, "principal-roles", name)
 
     async def update_principal_role(
         self, current: PrincipalRole, properties: Mapping[str, str]
@@ -193,7 +191,7 @@ class Management:
 
     async def load_catalog_role(self, catalog: str, name: str) -> CatalogRole:
         """One catalog role."""
-        return await self._send("GET", CatalogRole, "catalogs", catalog, "catalog-roles", name)
+        return await self._load(CatalogRole, "catalogs", catalog, "catalog-roles", name)
 
     async def update_catalog_role(
         self, catalog: str, current: CatalogRole, properties: Mapping[str, str]
@@ -230,7 +228,9 @@ class Management:
 
     async def explain_access(self, question: Mapping[str, Any], answer: type[T]) -> T:
         """Why a principal may or may not do something."""
-        return await self._send("POST", answer, "cynosure", "explain-access", body=question)
+        # Asks and changes nothing: no key.
+        path = _path(("cynosure", "explain-access"))
+        return (await self._api.request("POST", path, body=question)).decode(answer)
 
     async def check_storage(self, catalog: str, answer: type[T], *, timeout_s: float) -> T:
         """Whether the storage of a catalog works."""
@@ -239,7 +239,7 @@ class Management:
 
     async def whoami(self, answer: type[T]) -> T:
         """Who this client is to the server."""
-        return await self._send("GET", answer, "cynosure", "realm")
+        return await self._load(answer, "cynosure", "realm")
 
     async def read_events(self, query: Mapping[str, str], answer: type[T], *, timeout_s: float) -> T:
         """One page of what was done and what was refused."""
@@ -256,11 +256,14 @@ class Management:
                 return found
             query = {**query, "pageToken": page.next_page_token}
 
+    async def _load(self, answer: type[T], *path: str) -> T:
+        return (await self._api.request("GET", _path(path))).decode(answer)
+
     async def _send(self, method: str, answer: type[T], *path: str, body: Any = None) -> T:
-        return (await self._api.request(method, _path(path), body=body)).decode(answer)
+        return (await self._change(method, _path(path), body=body)).decode(answer)
 
     async def _call(self, method: str, *path: str, body: Any = None) -> None:
-        await self._api.request(method, _path(path), body=body)
+        await self._change(method, _path(path), body=body)
 
 
 def _path(names: tuple[str, ...]) -> str:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from cynosure.client.api import ApiClient, segment
 from cynosure.client.catalog import Identifier, Namespace
+from cynosure.client.changes import Keyed
 
 _BASE: Final = "/api/catalog/polaris/v1"
 _BETWEEN: Final = "\x1f"
@@ -51,11 +52,11 @@ class _Page(Struct, rename="kebab"):
     next_page_token: str | None = None
 
 
-class PolicyApi:
+class PolicyApi(Keyed):
     """Policies of one catalog."""
 
     def __init__(self, api: ApiClient, catalog: str) -> None:
-        self._api = api
+        super().__init__(api, catalog)
         self._base = f"{_BASE}/{segment(catalog)}"
 
     async def create(self, namespace: Namespace, policy: Policy) -> Policy:
@@ -63,7 +64,7 @@ class PolicyApi:
         body = {"name": policy.name, "type": policy.policy_type, "content": policy.content}
         if policy.description is not None:
             body["description"] = policy.description
-        return await self._load("POST", self._all(namespace), body)
+        return await self._save("POST", self._all(namespace), body)
 
     async def list_all(self, namespace: Namespace, policy_type: str = "") -> list[Identifier]:
         """The policies of a namespace, of one type where it is named."""
@@ -73,7 +74,7 @@ class PolicyApi:
 
     async def load(self, namespace: Namespace, name: str) -> Policy:
         """One policy."""
-        return await self._load("GET", self._of(namespace, name))
+        return (await self._api.request("GET", self._of(namespace, name))).decode(_Loaded).policy
 
     async def update(
         self,
@@ -91,23 +92,23 @@ class PolicyApi:
             "current-policy-version": current_version,
         }
         body = {field: value for field, value in given.items() if value is not None}
-        return await self._load("PUT", self._of(namespace, name), body)
+        return await self._save("PUT", self._of(namespace, name), body)
 
     async def drop(self, namespace: Namespace, name: str, *, detach_all: bool = False) -> None:
         """Drop a policy."""
         query = {"detach-all": "true"} if detach_all else {}
-        await self._api.request("DELETE", self._of(namespace, name), query=query)
+        await self._change("DELETE", self._of(namespace, name), query=query)
 
     async def attach(
         self, namespace: Namespace, name: str, target: PolicyTarget, parameters: Mapping[str, str]
     ) -> None:
         """Attach a policy to something."""
         body = {"target": target, "parameters": parameters}
-        await self._api.request("PUT", f"{self._of(namespace, name)}/mappings", body=body)
+        await self._change("PUT", f"{self._of(namespace, name)}/mappings", body=body)
 
     async def detach(self, namespace: Namespace, name: str, target: PolicyTarget) -> None:
         """Detach a policy from something."""
-        await self._api.request("POST", f"{self._of(namespace, name)}/mappings", body={"target": target})
+        await self._change("POST", f"{self._of(namespace, name)}/mappings", body={"target": target})
 
     async def list_applicable(self, target: PolicyTarget, policy_type: str = "") -> list[ApplicablePolicy]:
         """The policies that count for something, of one type where it is named."""
@@ -126,8 +127,8 @@ class PolicyApi:
     def _of(self, namespace: Namespace, name: str) -> str:
         return f"{self._all(namespace)}/{segment(name)}"
 
-    async def _load(self, method: str, path: str, body: object = None) -> Policy:
-        return (await self._api.request(method, path, body=body)).decode(_Loaded).policy
+    async def _save(self, method: str, path: str, body: object) -> Policy:
+        return (await self._change(method, path, body=body)).decode(_Loaded).policy
 
     async def _pages(self, path: str, query: Mapping[str, str]) -> list[_Page]:
         pages: list[_Page] = []

@@ -3,6 +3,9 @@
 Three kinds, never merged: *nothing was applied* (the request did not leave, or the server said so with
 429 or 503): any request may be repeated; *unknown* (the connection broke or the time ran out after
 sending): only requests that may be applied twice; *answered*: never.
+
+A request whose Idempotency-Key the server honours may be repeated after everything that is not an answer, and
+for it more is none: what went wrong inside the server (500), and that an earlier attempt is still going on.
 """
 
 import email.utils
@@ -38,6 +41,13 @@ def classify_status(status: int) -> Failure | None:
     if status in _BUSY:
         return Failure.NOTHING_APPLIED
     return Failure.UNKNOWN if status in _GATEWAY else None
+
+
+def classify_keyed(status: int, *, is_in_progress: bool) -> Failure | None:
+    """What a status says of a request whose Idempotency-Key the server honours; `None`: it is the answer."""
+    if is_in_progress or status == 500:
+        return Failure.UNKNOWN
+    return classify_status(status)
 
 
 def parse_retry_after_s(value: str | None, now_s: float) -> float:
