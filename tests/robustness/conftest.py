@@ -4,6 +4,7 @@ A maintainer must not break: `./dev soak` runs the same tests with larger number
 """
 
 import asyncio
+import logging
 import os
 import random
 import shutil
@@ -39,6 +40,14 @@ def scale() -> Callable[[int, int], int]:
 def rng() -> random.Random:
     """Follows from pytest's own seed, which the header of a run shows."""
     return random.Random(random.getrandbits(64))
+
+
+@pytest.fixture
+def no_logs() -> Iterator[None]:
+    """Simulated servers that crash and lose their leases would fill the screen."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture(params=STORES)

@@ -1,23 +1,25 @@
-"""Two hundred simulated histories of several servers, judged by the checker.
+"""Simulated histories of several servers, judged by the checker: 200, and 40 with Idempotency-Keys.
 
-`./dev sim 2000` runs more of them. `test_sim_mutants.py` shows that the checker can fail.
+`./dev sim 2000` runs more of them. `test_sim_mutants.py` and `test_sim_keyed_mutants.py` show that the
+checker can fail.
 """
 
 import hashlib
-import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import pytest
 
-from cynosure.testing.sim import run_seed
-from cynosure.testing.sim.verdict import Verdict, judge
+from cynosure.testing.sim import Run, run_keyed_seed, run_seed
+from cynosure.testing.sim.verdict import Verdict, judge, judge_keyed
+
+pytestmark = pytest.mark.usefixtures("no_logs")
 
 SEEDS = range(200)
+KEYED_SEEDS = range(40)
 
 REGRESSIONS = {
     "restore-of-an-old-state-just-replaced": 4,
@@ -65,18 +67,46 @@ EXERCISED = (
     "unknown swaps",
 )
 
-
-@pytest.fixture(autouse=True)
-def no_logs() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+EXERCISED_WITH_KEYS = (
+    "answers recalled",
+    "answers replayed",
+    "crashes",
+    "hang-ups",
+    "keyed requests answered",
+    "keyed requests conflict",
+    "keyed requests forbidden",
+    "keyed requests in progress",
+    "keyed requests unknown",
+    "keys begun",
+    "keys begun again",
+    "keys forgotten",
+    "keys repeated",
+    "keys reused",
+    "keys sent several times at once",
+    "keys taken over",
+    "keys tried again",
+    "leases renewed",
+    "messages answer_lost",
+    "messages late",
+    "pauses",
+    "refusals in the chain",
+    "rights revoked",
+    "rows removed of idempotency-record",
+    "server executes again",
+    "server rehearses",
+)
 
 
 @pytest.fixture(scope="module")
 def verdicts() -> list[Verdict]:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         return list(pool.map(judge, SEEDS, chunksize=10))
+
+
+@pytest.fixture(scope="module")
+def keyed_verdicts() -> list[Verdict]:
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        return list(pool.map(judge_keyed, KEYED_SEEDS, chunksize=4))
 
 
 def test_no_history_breaks_a_rule(verdicts: list[Verdict]) -> None:
@@ -94,22 +124,42 @@ def test_the_histories_contain_everything_that_can_happen(verdicts: list[Verdict
     assert [name for name, count in totals.items() if not count] == []
 
 
+def test_no_history_with_keys_breaks_a_rule(keyed_verdicts: list[Verdict]) -> None:
+    """A key is executed once and answered the same, by one at a time, to who may ask, and in the end."""
+    broken = [verdict for verdict in keyed_verdicts if verdict.broken]
+    for verdict in broken[:1]:
+        print(*verdict.tail, sep="\n")
+
+    assert [f"seed {verdict.seed}: {verdict.broken}" for verdict in broken] == []
+
+
+def test_the_histories_with_keys_contain_everything_that_can_happen(keyed_verdicts: list[Verdict]) -> None:
+    totals = {
+        name: sum(verdict.counts.get(name, 0) for verdict in keyed_verdicts) for name in EXERCISED_WITH_KEYS
+    }
+
+    assert [name for name, count in totals.items() if not count] == []
+
+
 @pytest.mark.parametrize("name", REGRESSIONS)
 def test_a_history_that_once_broke_a_rule_does_not_any_more(name: str) -> None:
     assert run_seed(REGRESSIONS[name]).broken is None
 
 
-def fingerprint(seed: int) -> str:
-    return hashlib.sha256("\n".join(run_seed(seed).history.lines()).encode()).hexdigest()
+RUN = {"run_seed": run_seed, "run_keyed_seed": run_keyed_seed}
 
 
-@pytest.mark.parametrize("seed", [3, 17])
-def test_one_seed_is_one_history(seed: int) -> None:
-    here = fingerprint(seed)
+def fingerprint(run: Run) -> str:
+    return hashlib.sha256("\n".join(run.history.lines()).encode()).hexdigest()
+
+
+@pytest.mark.parametrize(("family", "seed"), [("run_seed", 3), ("run_seed", 17), ("run_keyed_seed", 3)])
+def test_one_seed_is_one_history(family: str, seed: int) -> None:
+    here = fingerprint(RUN[family](seed))
     script = (
         "import hashlib, logging; logging.disable(logging.CRITICAL)\n"
-        "from cynosure.testing.sim import run_seed\n"
-        f"print(hashlib.sha256('\\n'.join(run_seed({seed}).history.lines()).encode()).hexdigest())"
+        f"from cynosure.testing.sim import {family}\n"
+        f"print(hashlib.sha256('\\n'.join({family}({seed}).history.lines()).encode()).hexdigest())"
     )
     elsewhere = {
         subprocess.run(
@@ -122,5 +172,5 @@ def test_one_seed_is_one_history(seed: int) -> None:
         for hash_seed in ("1", "2")
     }
 
-    assert fingerprint(seed) == here
+    assert fingerprint(RUN[family](seed)) == here
     assert elsewhere == {here}

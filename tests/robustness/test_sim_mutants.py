@@ -5,10 +5,8 @@ bent so that the difference matters soon. The same runs with the code as it is m
 """
 
 import asyncio
-import logging
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pytest
@@ -25,12 +23,12 @@ from cynosure.persistence.ids import NodeLeases
 from cynosure.persistence.ids.node_lease import NodeLease, NodeLeaseRow
 from cynosure.persistence.spi import ObjId, Reference, RefKey, Row
 from cynosure.persistence.store import Versioned
-from cynosure.testing.sim import Parts, run_seed
 from cynosure.testing.sim.chores import WatchedTasks
 from cynosure.testing.sim.weather import Faults, Weather, draw_weather
-from cynosure.testing.sim.world import seeded
+from tests.robustness.mutants import Mutant, check_noticed
 
-_MOST_SEEDS = 150
+pytestmark = pytest.mark.usefixtures("no_logs")
+
 _QUIET = {"crash_s": 0.0, "restart_s": 0.0, "pause_s": 0.0, "partition_s": 0.0, "outage_s": 0.0}
 
 
@@ -300,15 +298,6 @@ def handing_over(weather: Weather) -> Weather:
     return replace(calm(weather), chaos=chaos, servers=5, think_s=0.3, has_tasks=True, row_bytes=1 << 20)
 
 
-class Mutant(NamedTuple):
-    """A broken variant, the part it takes the place of, and the rules it may break."""
-
-    variant: type
-    part: str
-    bend: Any
-    rules: tuple[str, ...]
-
-
 ORDER = (
     "results are those of the order in the chain",
     "a commit holds what the state allows",
@@ -354,22 +343,6 @@ MUTANTS = (
 )
 
 
-@pytest.fixture(autouse=True)
-def no_logs() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
-
-
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.variant.__name__)
 def test_the_simulator_notices_broken_code(mutant: Mutant) -> None:
-    for seed in range(_MOST_SEEDS):
-        weather = mutant.bend(draw_weather(seeded(seed, "weather")))
-        run = run_seed(seed, parts=Parts(**{mutant.part: mutant.variant}), weather=weather)
-        if run.broken is not None:
-            break
-    else:
-        pytest.fail(f"{_MOST_SEEDS} runs broke no rule")
-
-    assert run.broken.rule in mutant.rules
-    assert run_seed(seed, weather=weather).broken is None
+    check_noticed(mutant, draw_weather)

@@ -9,7 +9,18 @@ import pytest
 
 from cynosure.common.errors import OutcomeUnknown, Unavailable
 from cynosure.persistence.backends.memory import MemoryBackend
-from cynosure.persistence.spi import CatalogId, Limits, ObjId, ObjKey, RealmId, Reference, RefKey, Row
+from cynosure.persistence.spi import (
+    CatalogId,
+    DeleteIf,
+    Insert,
+    Limits,
+    ObjId,
+    ObjKey,
+    RealmId,
+    Reference,
+    RefKey,
+    Row,
+)
 from cynosure.testing.sim.clock import START_US, SimClock
 from cynosure.testing.sim.faults import FaultyBackend, Network
 from cynosure.testing.sim.history import History, watched_store
@@ -184,5 +195,22 @@ def test_a_wall_clock_may_be_wrong_while_elapsed_time_is_not() -> None:
         clock.step(-100.0)
         assert clock.monotonic_s() == scene.loop.time()
         assert clock.now_us() < START_US
+
+    scene.run(work)
+
+
+def test_relaxed_writes_that_nothing_followed_die_with_the_machine() -> None:
+    scene = Scene(CALM)
+    _, backend = scene.server()
+    first = Row(KEY, b"x", token="t1", created_us=1)
+    second = Row(KEY._replace(id=ObjId(2)), b"x", token="t2", created_us=1)
+
+    async def work() -> None:
+        await backend.write_each([Insert(first)], is_relaxed=True)
+        await backend.insert(second)
+        await backend.write_each([DeleteIf(first.key, first.token)], is_relaxed=True)
+        scene.network.go_down()
+
+        assert await scene.database.fetch([first.key, second.key]) == [first, second]
 
     scene.run(work)

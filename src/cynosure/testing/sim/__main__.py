@@ -6,11 +6,12 @@ import sys
 import time
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from random import SystemRandom
 
-from cynosure.testing.sim.verdict import Verdict, judge
-from cynosure.testing.sim.weather import draw_weather
+from cynosure.testing.sim.verdict import Verdict, judge, judge_keyed
+from cynosure.testing.sim.weather import draw_keyed_weather, draw_weather
 from cynosure.testing.sim.world import run_seed, seeded
 
 
@@ -21,18 +22,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="run this seed only, and print its whole log")
     parser.add_argument("--start", type=int, help="first seed; drawn at random when left out")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
+    parser.add_argument("--keyed", action="store_true", help="runs with Idempotency-Keys")
     parser.add_argument("--verbose", action="store_true", help="one line per run")
     options = parser.parse_args(arguments)
     if options.seed is not None:
-        return _run_one(options.seed)
+        return _run_one(options.seed, is_keyed=options.keyed)
+    run_one = judge_keyed if options.keyed else judge
     start = options.start if options.start is not None else SystemRandom().randrange(10**9)
     seeds = range(start, start + options.runs)
     started_s = time.monotonic()
+    show = partial(_summarize, is_verbose=options.verbose, is_keyed=options.keyed)
     if options.jobs <= 1:
-        failed, totals = _summarize(map(judge, seeds), verbose=options.verbose)
+        failed, totals = show(map(run_one, seeds))
     else:
         with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-            failed, totals = _summarize(pool.map(judge, seeds, chunksize=4), verbose=options.verbose)
+            failed, totals = show(pool.map(run_one, seeds, chunksize=4))
     elapsed_s = time.monotonic() - started_s
     rate = len(seeds) / max(elapsed_s, 1e-9)
     print(f"seeds {start} to {start + options.runs - 1}: {elapsed_s:.0f} s, {rate:.1f} runs a second")
@@ -42,13 +46,16 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _summarize(verdicts: Iterable[Verdict], *, verbose: bool) -> tuple[list[int], dict[str, int]]:
+def _summarize(
+    verdicts: Iterable[Verdict], *, is_verbose: bool, is_keyed: bool
+) -> tuple[list[int], dict[str, int]]:
+    options = " --keyed" if is_keyed else ""
     failed: list[int] = []
     totals: dict[str, int] = {}
     for verdict in verdicts:
         for name, count in verdict.counts.items():
             totals[name] = totals.get(name, 0) + count
-        if verbose:
+        if is_verbose:
             print(
                 f"{verdict.seed}: {verdict.steps} steps, {verdict.span_s:.0f} simulated seconds, "
                 f"{verdict.cpu_s:.2f} s of CPU, {verdict.counts.get('commits', 0)} commits"
@@ -57,14 +64,15 @@ def _summarize(verdicts: Iterable[Verdict], *, verbose: bool) -> tuple[list[int]
             failed.append(verdict.seed)
             print(*verdict.tail, sep="\n")
             print(f"seed {verdict.seed}: {verdict.broken}")
-            print(f"again: python -m cynosure.testing.sim --seed {verdict.seed}", flush=True)
+            print(f"again: python -m cynosure.testing.sim --seed {verdict.seed}{options}", flush=True)
     return failed, totals
 
 
-def _run_one(seed: int) -> int:
-    print(draw_weather(seeded(seed, "weather")))
+def _run_one(seed: int, *, is_keyed: bool) -> int:
     logging.disable(logging.CRITICAL)
-    run = run_seed(seed)
+    weather = (draw_keyed_weather if is_keyed else draw_weather)(seeded(seed, "weather"))
+    print(weather)
+    run = run_seed(seed, weather=weather)
     print(*run.history.lines(), sep="\n")
     for name, count in sorted(run.history.counts.items()):
         print(f"  {name:<30}{count:>10}")

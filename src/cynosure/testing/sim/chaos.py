@@ -113,7 +113,9 @@ class Troubles:
 
     async def _pause(self, rng: Random) -> None:
         server = rng.choice(self._machines).server
-        span_s = rng.uniform(4.0, 30.0) if rng.random() < self._weather.chaos.long_pause else rng.random()
+        chaos = self._weather.chaos
+        is_long = rng.random() < chaos.long_pause
+        span_s = rng.uniform(4.0, chaos.longest_pause_s) if is_long else rng.random()
         self._history.note(server.name, "STOP", f"{span_s:.3f}s")
         self._history.count("pauses")
         server.process.pause()
@@ -135,7 +137,7 @@ class Troubles:
     async def _outage(self, rng: Random) -> None:
         self._history.note("database", "DOWN")
         self._history.count("outages")
-        self._network.is_down = True
+        self._network.go_down()
         await asyncio.sleep(rng.expovariate(1.0))
         self._network.is_down = False
         self._history.note("database", "UP")

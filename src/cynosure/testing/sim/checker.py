@@ -14,6 +14,8 @@ from cynosure.persistence.commit.records import NO_COMMIT
 from cynosure.persistence.spi import RefKey
 from cynosure.testing.sim.final_state import check_final_state, check_rows
 from cynosure.testing.sim.history import Attempt, BrokenRule, History
+from cynosure.testing.sim.keyed_checker import check_keyed, check_refusals
+from cynosure.testing.sim.keyed_history import KeyedHistory
 from cynosure.testing.sim.model import Refused
 from cynosure.testing.sim.operations import ACCOUNTS, OPENING_BALANCE
 from cynosure.testing.sim.replay import Chain, replay
@@ -24,10 +26,19 @@ _BALANCE = ACCOUNTS * OPENING_BALANCE
 
 
 async def check_run(
-    history: History, store: MemoryStore, auditor: SimServer, weather: Weather, *, last_collection_us: int
+    history: History,
+    store: MemoryStore,
+    auditor: SimServer,
+    weather: Weather,
+    *,
+    last_collection_us: int,
+    keyed: KeyedHistory | None = None,
 ) -> None:
     """Raise `BrokenRule` for the first rule that does not hold."""
     chains = {key: replay(history.moves[key]) for key in REFERENCES}
+    if keyed is not None:
+        check_keyed(keyed, chains.values(), weather)
+        check_refusals(keyed, chains, weather)
     judge = _Judge(history, chains, weather)
     for attempt in history.attempts.values():
         judge.check_attempt(attempt)
@@ -151,6 +162,8 @@ class _Judge:
         for chain in self._chains.values():
             for landings in chain.keys.values():
                 for (_, first), (request_id, again) in pairwise(landings):
+                    if request_id not in self._history.attempts:
+                        continue  # It came through `cynosure.idempotency`: judged in `keyed_checker.py`.
                     # A request that a stopped server took up when the key was forgotten is a new one.
                     since_s = self._history.attempts[request_id].started_s - first.at_s
                     if since_s < self._weather.key_lifetime_s - 2 * CLOCK_SLACK_S:

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 
 from cynosure.common.clock import Clock
 from cynosure.common.errors import CynosureError, Damaged
+from cynosure.idempotency.cleanup import cleanup_task
+from cynosure.idempotency.settings import IdempotencySettings
 from cynosure.persistence.maintenance import gc_task
 from cynosure.persistence.tasks import CoordinatedTasks, Retry, RunRecord, Task, TaskRun
 from cynosure.testing.sim.history import History
@@ -127,3 +129,8 @@ def collection_task(server: CollectingServer, history: History) -> Task:
 
     watched: Callable[[TaskRun], Awaitable[str]] = run
     return replace(task, run=watched, retry=Retry(first_s=1.0, max_s=5.0))
+
+
+def expiry_task(server: object, settings: IdempotencySettings) -> Task:
+    """Production's removal of expired idempotency records."""
+    return replace(cleanup_task(cast("Any", server), settings), retry=Retry(first_s=1.0, max_s=5.0))

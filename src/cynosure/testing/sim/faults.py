@@ -5,7 +5,8 @@ sent: it arrives, or not, whatever happens to its sender. What the sender is tol
 `Backend`: `Unavailable` only when nothing was and nothing will be applied (or it was a read),
 `OutcomeUnknown` otherwise.
 
-Must not break: the shared database is production's `MemoryBackend`, and no fault reaches into it.
+Must not break: the shared database is production's `MemoryBackend`, and no fault reaches into it but one:
+when its machine dies, relaxed writes that no other write followed are undone (`Backend.write_each`).
 """
 
 import asyncio
@@ -18,7 +19,9 @@ from typing import Any, TypeVar
 from cynosure.common.errors import CynosureError, OutcomeUnknown, Unavailable
 from cynosure.persistence.backends.memory import MemoryBackend
 from cynosure.persistence.spi import (
+    ConditionalWrite,
     HeldRef,
+    Insert,
     Limits,
     ObjKey,
     RealmId,
@@ -59,6 +62,36 @@ class Network:
         self._rng = rng
         self._faults = faults
         self._history = history
+        self._unflushed: list[tuple[ObjKey, Row | None]] = []
+        """Rows as they were before relaxed writes that nothing has made durable yet."""
+
+    def go_down(self) -> None:
+        """The database's machine dies."""
+        self.is_down = True
+        rows = self.database._store.rows
+        self._history.count("relaxed writes undone", len(self._unflushed))
+        for key, before in reversed(self._unflushed):
+            # Past whoever watches the rows: nobody did this.
+            dict.pop(rows, key, None)
+            if before is not None:
+                dict.__setitem__(rows, key, before)
+        self._unflushed.clear()
+
+    async def write_relaxed(self, writes: Sequence[ConditionalWrite]) -> list[bool]:
+        """Apply writes that may be undone."""
+        outcomes: list[bool] = []
+        for write in writes:
+            before = (await self.database.fetch([write.key]))[0]
+            outcomes += await self.database.write_each([write], is_relaxed=True)
+            if outcomes[-1]:
+                self._unflushed.append((write.key, None if isinstance(write, Insert) else before))
+        return outcomes
+
+    async def write_durably(self, request: Callable[[], Awaitable[T]]) -> T:
+        """Apply a write that nothing undoes, nor what was written before it."""
+        outcome = await request()
+        self._unflushed.clear()
+        return outcome
 
     def heal(self) -> None:
         """From now on every message arrives, and soon."""
@@ -219,6 +252,15 @@ class FaultyBackend:
             f"delete {key.type}", lambda: self._network.database.delete_if(key, expected_token)
         )
 
+    async def write_each(self, writes: Sequence[ConditionalWrite], *, is_relaxed: bool = False) -> list[bool]:
+        if not writes:
+            return []
+        what = "write each " + ", ".join(sorted({write.key.type for write in writes}))
+        if is_relaxed:
+            relaxed = self._network.write_relaxed
+            return await self._network.call(self._machine, what, lambda: relaxed(writes), is_write=True)
+        return await self._write(what, lambda: self._network.database.write_each(writes))
+
     async def delete(self, keys: Sequence[ObjKey]) -> None:
         if keys:
             await self._write("delete", lambda: self._network.database.delete(keys))
@@ -261,4 +303,5 @@ class FaultyBackend:
         return await self._network.call(self._machine, what, request, is_write=False)
 
     async def _write(self, what: str, request: Callable[[], Awaitable[T]]) -> T:
-        return await self._network.call(self._machine, what, request, is_write=True)
+        durably = self._network.write_durably
+        return await self._network.call(self._machine, what, lambda: durably(request), is_write=True)

@@ -9,6 +9,7 @@ from cynosure.persistence import parts
 from cynosure.persistence.backends.memory import MemoryBackend, MemoryStore
 from cynosure.persistence.cache import ObjectCache
 from cynosure.persistence.commit import COMMIT, State
+from cynosure.persistence.commit.key_log import KEY_RUN
 from cynosure.persistence.gc.doomed import DOOMED
 from cynosure.persistence.gc.pins import PIN
 from cynosure.persistence.history.check import check_reference
@@ -89,8 +90,8 @@ def _follow(database: MemoryStore, key: ObjKey, needed: set[ObjKey]) -> None:
         commit = unseal(COMMIT, key, row.blob)[0]
         for name, stored in commit.record.indexes.items():
             _follow_index(database, key, commit.index(name), stored.holds == "objects", needed)
-        for bucket in commit.record.keys:
-            _follow_index(database, key, commit.bucket(bucket), False, needed)
+        for run in commit.key_log.runs:
+            _follow(database, key._replace(type=KEY_RUN.name, id=run.id), needed)
     for ref in open_envelope(key, row.blob).refs:
         _follow(database, key._replace(type=ref.type, id=ref.id), needed)
 

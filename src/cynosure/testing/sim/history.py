@@ -5,6 +5,7 @@ servers say. The checker reads the typed records; the log is for people, and for
 always gives the same bytes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -154,6 +155,19 @@ class WatchedRows(dict[ObjKey, Row]):
     def __init__(self, history: History) -> None:
         super().__init__()
         self._history = history
+        self.see: Callable[[ObjKey, Row | None, Row | None], None] | None = None
+        """Called with every updateable row before it is written or removed."""
+
+    def __setitem__(self, key: ObjKey, row: Row) -> None:
+        if self.see is not None:
+            self.see(key, self.get(key), row)
+        super().__setitem__(key, row)
+
+    def __delitem__(self, key: ObjKey) -> None:
+        if self.see is not None:
+            self.see(key, self.get(key), None)
+        self._history.count(f"rows removed of {key.type}")
+        super().__delitem__(key)
 
     def pop(self, key: ObjKey, default: Any = None) -> Any:
         """Only deletion of garbage calls this."""
@@ -188,7 +202,7 @@ class WatchedRefs(dict[RefKey, Reference]):
         return join(row, parts) if parts else row
 
 
-def watched_store(history: History) -> MemoryStore:
+def watched_store(history: History, rows: WatchedRows | None = None) -> MemoryStore:
     """A database whose changes are recorded."""
-    rows = WatchedRows(history)
+    rows = WatchedRows(history) if rows is None else rows
     return MemoryStore(rows=rows, refs=WatchedRefs(history, rows))

@@ -173,6 +173,8 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> asyncio.Task[T]:
         """See asyncio. Names are dropped: asyncio counts them over all loops of a Python process."""
         context = copy_context() if context is None else context
+        if self.is_over:
+            coro.close()  # It will never run, and need not complain about that.
         task: Any = SimTask(coro, loop=self, name="sim", context=context)
         task.process = context.get(_CURRENT, self.outside)
         task.process.adopt(task)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from cynosure.auth.receipts import unpack_receipt
 from cynosure.persistence.commit.records import (
     COMMIT,
     NO_COMMIT,
@@ -35,6 +36,8 @@ class Landed:
     result: Any
     number: int
     """Which preparation of the request was committed."""
+    is_refusal: bool = False
+    """Under an Idempotency-Key, so that nothing else can be."""
 
 
 @dataclass(slots=True)
@@ -119,7 +122,11 @@ def _replay_request(chain: Chain, move: Move, record: CommitRecord, request: Req
     details = [msgspec.msgpack.decode(change.detail) for change in request.changes]
     state = chain.states[-1]
     number, result = 0, None
-    if request.operation == "restore":
+    is_refusal = bool(request.receipt) and unpack_receipt(request.receipt).kind == "refusal"
+    if is_refusal:
+        if request.changes:
+            raise BrokenRule("a refusal changes nothing", f"{request.request_id} in {move.after.head}")
+    elif request.operation == "restore":
         target = ObjId(details[0]["to"])
         if target not in chain.by_commit:
             raise BrokenRule("a restore goes back in the same chain", f"{request.request_id} to {target}")
@@ -138,7 +145,7 @@ def _replay_request(chain: Chain, move: Move, record: CommitRecord, request: Req
             raise BrokenRule("results are those of the order in the chain", text)
     if request.request_id in chain.requests:
         raise BrokenRule("a request is committed once", f"{request.request_id} again in {move.after.head}")
-    landed = Landed(move.at, move.at_s, move.after.head, record.sequence, result, number)
+    landed = Landed(move.at, move.at_s, move.after.head, record.sequence, result, number, is_refusal)
     if request.key_hash:
         chain.keys.setdefault(request.key_hash, []).append((request.request_id, landed))
     chain.requests[request.request_id] = landed

@@ -10,10 +10,16 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeVar
 
+from cynosure.api.idempotency import describe
 from cynosure.common.errors import CynosureError
+from cynosure.idempotency.engine import Idempotency
+from cynosure.idempotency.record import PART, RECORD
+from cynosure.idempotency.reservations import Reservations
 from cynosure.persistence.backends.memory import MemoryBackend
+from cynosure.persistence.batching import Batcher
 from cynosure.persistence.cache import ObjectCache
 from cynosure.persistence.commit import COMMIT, CommitLimits, Committer, Counters, Holds
+from cynosure.persistence.commit.key_log import KEY_RUN
 from cynosure.persistence.gc.collect import Collector
 from cynosure.persistence.gc.doomed import DOOMED
 from cynosure.persistence.gc.pins import PIN
@@ -34,7 +40,7 @@ from cynosure.persistence.spi import (
 )
 from cynosure.persistence.store import Store
 from cynosure.persistence.tasks import TASK, TaskLoop
-from cynosure.testing.sim.chores import ChoreBook, WatchedTasks, chore_task, collection_task
+from cynosure.testing.sim.chores import ChoreBook, WatchedTasks, chore_task, collection_task, expiry_task
 from cynosure.testing.sim.clock import SimClock
 from cynosure.testing.sim.faults import FaultyBackend, Network
 from cynosure.testing.sim.history import History
@@ -42,13 +48,16 @@ from cynosure.testing.sim.loop import SimLoop
 from cynosure.testing.sim.operations import DETAIL, ENTITY
 from cynosure.testing.sim.turns import Turns
 from cynosure.testing.sim.weather import Weather
+from cynosure.testing.small_keys import PEPPERS
 
 T = TypeVar("T")
 
 REALM, CATALOG = RealmId("default"), CatalogId("sales")
 REFERENCES = (RefKey(REALM, CATALOG, "main"), RefKey(REALM, CATALOG, "side"))
 INDEXES: Mapping[str, Holds] = {"names": "objects", "ids": "bytes", "locations": "bytes"}
-TYPES = TypeRegistry([COMMIT, INDEX_NODE, PIN, DOOMED, NODE_LEASE, TASK, ENTITY, DETAIL])
+TYPES = TypeRegistry(
+    [COMMIT, KEY_RUN, INDEX_NODE, PIN, DOOMED, NODE_LEASE, TASK, RECORD, PART, ENTITY, DETAIL]
+)
 
 _NODES_IN_USE = 6
 """So few, that node ids are handed from server to server all the time."""
@@ -68,6 +77,8 @@ class Parts:
     collector: type[Collector] = Collector
     leases: type[NodeLeases] = NodeLeases
     tasks: type[WatchedTasks] = WatchedTasks
+    reservations: type[Reservations] = Reservations
+    idempotency: type[Idempotency] = Idempotency
 
 
 class _FewNodes(Random):
@@ -151,12 +162,19 @@ class SimServer:
         self._tasks.history, self._tasks.server = history, name
         self._task_loop = TaskLoop(clock, rng, poll_s=1.0)
         self.committers = {key: self._committer(key) for key in REFERENCES}
+        self.idempotency = self._make_idempotency(system)
+        self.executing: set[str] = set()
+        """Keys of the requests that are being executed, for the checker."""
 
     def store_of(self, realm: RealmId, catalog: CatalogId) -> Store:
         """The store of one scope."""
         return self._parts.store(
             self.backend, self._cache, self.clock, self.rng, realm=realm, catalog=catalog
         )
+
+    def store(self, realm: RealmId) -> Store:
+        """As `Persistence.store`, for the tasks of production."""
+        return self.store_of(realm, REALM_SCOPE)
 
     def collector(self) -> Collector:
         """A garbage collector of this server."""
@@ -190,6 +208,16 @@ class SimServer:
             indexes=INDEXES,
         )
 
+    def _make_idempotency(self, system: Store) -> Idempotency | None:
+        if self.weather.keyed is None:
+            return None
+        settings = self.weather.keyed.settings
+        self._batcher = Batcher(self.backend, self.clock, self.rng)
+        reservations = self._parts.reservations(
+            system, self._batcher, self.ids, self.clock, settings, holder=self.name
+        )
+        return self._parts.idempotency(reservations, self.clock, settings, describe=describe, peppers=PEPPERS)
+
     # --- life -----------------------------------------------------------------------------------
 
     async def start(self) -> None:
@@ -206,6 +234,8 @@ class SimServer:
                 self._tasks, chore_task(self.name, self._book, self.clock, Random(self.rng.random()))
             )
             self._task_loop.register(self._tasks, collection_task(self, self._history))
+            if self.weather.keyed is not None:
+                self._task_loop.register(self._tasks, expiry_task(self, self.weather.keyed.settings))
         self.is_up = True
         self._history.note(self.name, "up", f"node={self.lease.lease.node if self.lease.lease else None}")
 
@@ -213,6 +243,9 @@ class SimServer:
         """A clean exit."""
         self.is_up, self.is_stopping = False, True
         await self._task_loop.__aexit__(None, None, None)
+        if self.idempotency is not None:
+            await self.idempotency.close()
+            await self._batcher.close()
         for committer in self.committers.values():
             await committer.close()
         await self.lease.__aexit__(None, None, None)

@@ -7,10 +7,13 @@ Must not break: a family of runs that can exercise nothing is worse than none. W
 (`report.py`), so a change of these numbers that calms everything shows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
 
+import msgspec
+
+from cynosure.idempotency.settings import CleanupSettings, IdempotencySettings
 from cynosure.persistence.index import IndexLimits
 from cynosure.persistence.settings import GcSettings
 
@@ -47,6 +50,7 @@ class Chaos:
     pause_s: float
     long_pause: float
     """Chance that a pause outlasts every deadline and lease."""
+    longest_pause_s: float = 30.0
     partition_s: float
     outage_s: float
     clock_step_s: float
@@ -55,6 +59,30 @@ class Chaos:
     """Chance that a client hangs up while its request runs."""
     deafness: float
     """Chance that a client does not get the answer to a request that ran to its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyed:
+    """Requests with an Idempotency-Key, as clients send them through `cynosure.idempotency`."""
+
+    clients: int
+    principals: int
+    """Clients of one principal use each other's keys."""
+    operations: int
+    """Per client."""
+    repeated: float
+    """Share of requests with a key that was used before, in flight, settled or expired."""
+    reused: float
+    """Share of requests with a used key and something else to do."""
+    twins: float
+    """Chance that a new request is sent several times at once."""
+    slow: float
+    """Chance that an execution takes about as long as a lease."""
+    revoke_s: float
+    """Mean seconds between losses of rights; 0 means never."""
+    settings: IdempotencySettings
+    kinds: tuple[str, ...] = ()
+    """Operations that are asked for; empty: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +133,59 @@ class Weather:
     renew_s: float = 2.0
     lease_margin_s: float = CLOCK_SLACK_S
     gc: GcSettings
+    keyed: Keyed | None = None
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing befalls servers, messages and connections."""
+        faults, chaos = self.faults, self.chaos
+        return not any(
+            (
+                *(faults.refused, faults.request_lost, faults.answer_lost, faults.late),
+                *(chaos.crash_s, chaos.restart_s, chaos.pause_s, chaos.partition_s, chaos.outage_s),
+                *(chaos.clock_step_s, chaos.disconnect),
+            )
+        )
+
+
+def draw_keyed_weather(rng: Random) -> Weather:
+    """The weather of one seed of the runs with keys.
+
+    Leases are short enough for stops and lost messages to outlast them, lifetimes for keys to be used again
+    after them. No stop outlasts a lifetime: whoever sleeps for that long wakes up to keys that nobody knows.
+    """
+    weather = draw_weather(rng)
+    keyed = Keyed(
+        clients=rng.choice((2, 3, 5)),
+        principals=rng.choice((1, 1, 2)),
+        operations=rng.randrange(6, 16),
+        repeated=rng.choice((0.1, 0.3)),
+        reused=rng.choice((0.05, 0.15)),
+        twins=rng.choice((0.1, 0.5)),
+        slow=rng.choice((0.0, 0.1, 0.4)),
+        revoke_s=rng.choice((0.0, 4.0)),
+        settings=IdempotencySettings(
+            lifetime=timedelta(seconds=weather.key_lifetime_s - 4),
+            buffer=timedelta(seconds=4),
+            lease=timedelta(seconds=2),
+            wait=timedelta(seconds=6),
+            cleanup=CleanupSettings(interval=timedelta(seconds=rng.choice((2, 8)))),
+        ),
+    )
+    # What a key's commit wrote is needed for as long as the key is known.
+    retention = timedelta(seconds=2 * weather.key_lifetime_s)
+    return replace(
+        weather,
+        servers=rng.choice((1, 2, 3, 3)),
+        clients=rng.choice((1, 1, 2)),
+        keyed=keyed,
+        # Records do not fit into the smallest row limit.
+        row_bytes=1 << 20,
+        has_tasks=rng.random() < 0.7,
+        has_wild_clock=False,
+        chaos=replace(weather.chaos, longest_pause_s=9.0),
+        gc=msgspec.structs.replace(weather.gc, history_retention=retention),
+    )
 
 
 def draw_weather(rng: Random) -> Weather:

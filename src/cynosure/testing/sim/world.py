@@ -18,12 +18,14 @@ from cynosure.testing.sim.chores import ChoreBook
 from cynosure.testing.sim.client import Client
 from cynosure.testing.sim.clock import SimClock
 from cynosure.testing.sim.faults import Network
-from cynosure.testing.sim.history import BrokenRule, History, watched_store
+from cynosure.testing.sim.history import BrokenRule, History, WatchedRows, watched_store
+from cynosure.testing.sim.keyed_history import KeyedHistory
+from cynosure.testing.sim.keyed_load import KeyedLoad
 from cynosure.testing.sim.loop import SimLoop, Stuck
 from cynosure.testing.sim.operations import Operation
 from cynosure.testing.sim.server import REFERENCES, Parts, SimServer, make_database
 from cynosure.testing.sim.turns import Turns
-from cynosure.testing.sim.weather import Weather, draw_weather
+from cynosure.testing.sim.weather import Weather, draw_keyed_weather, draw_weather
 
 _MOST_STEPS = 2_000_000
 
@@ -63,7 +65,11 @@ class World:
         self.loop = SimLoop(self.rng("loop"), is_shuffled=self.weather.is_shuffled, most_steps=_MOST_STEPS)
         self.history = History(self.loop, has_wild_clock=self.weather.has_wild_clock)
         self._parts = parts
-        self.store = watched_store(self.history)
+        rows = WatchedRows(self.history)
+        self.keyed = None if self.weather.keyed is None else KeyedHistory(self.history, self.weather.is_quiet)
+        if self.keyed is not None:
+            rows.see = self.keyed.see_row
+        self.store = watched_store(self.history, rows)
         self.database = make_database(self.weather, self.store)
         self.network = Network(
             self.loop, self.rng("network"), self.database, self.weather.faults, self.history
@@ -73,6 +79,7 @@ class World:
         self.servers: list[SimServer] = []
         self.machines: list[Machine] = []
         self._choices = self.rng("choices")
+        self._keyed_load: KeyedLoad | None = None
 
     def rng(self, name: str) -> Random:
         """The generator of one part of the run."""
@@ -141,7 +148,11 @@ class World:
             history=self.history,
         )
         trouble = asyncio.ensure_future(troubles.run())
-        await asyncio.gather(*(client.run() for client in clients))
+        if self.keyed is None or self.weather.keyed is None:
+            await asyncio.gather(*(client.run() for client in clients))
+        else:
+            self._keyed_load = KeyedLoad(self, self.weather, self.weather.keyed, self.keyed)
+            await asyncio.gather(self._keyed_load.run(), *(client.run() for client in clients))
         trouble.cancel()
         await asyncio.wait([trouble])
 
@@ -154,6 +165,8 @@ class World:
                 machine.server.crash()  # Its restart was called off.
             if machine.server.process.is_dead:
                 machine.restart()
+        if self._keyed_load is not None:
+            await self._keyed_load.settle_all()
         # Longer than any message is late, any deadline and any lease.
         await asyncio.sleep(40.0)
         for machine in self.machines:
@@ -164,6 +177,8 @@ class World:
                     self.history.breach("a healed store works", f"{server.name} did not start")
                 server.crash()
                 continue
+            if self._keyed_load is not None:
+                self._keyed_load.check_idle(server)
             await server.call(server.stop)
             left = server.process.pending_tasks()
             if left:
@@ -204,7 +219,14 @@ class World:
                 await auditor.call(auditor.collector().run)
             except CynosureError as error:
                 self.history.breach("a healed store works", f"collection: {error}")
-        await check_run(self.history, self.store, auditor, self.weather, last_collection_us=began_us)
+        await check_run(
+            self.history,
+            self.store,
+            auditor,
+            self.weather,
+            last_collection_us=began_us,
+            keyed=self.keyed,
+        )
         await auditor.call(auditor.stop)
 
 
@@ -225,6 +247,12 @@ class Run:
         self.history = world.history
         self.steps = world.loop.steps
         self.span_s = world.loop.time()
+
+
+def run_keyed_seed(seed: int, *, parts: Parts | None = None, weather: Weather | None = None) -> Run:
+    """As `run_seed`, with requests that carry an Idempotency-Key."""
+    drawn = weather if weather is not None else draw_keyed_weather(seeded(seed, "weather"))
+    return run_seed(seed, parts=parts, weather=drawn)
 
 
 def run_seed(seed: int, *, parts: Parts | None = None, weather: Weather | None = None) -> Run:
