@@ -7,6 +7,7 @@ import sqlite3
 import struct
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,9 +31,9 @@ from cynosure.persistence.history.check import check_reference
 from cynosure.persistence.index import encode_key
 from cynosure.persistence.lifecycle import Persistence, open_persistence
 from cynosure.persistence.listing import list_page
+from cynosure.persistence.settings import GcSettings, PersistenceSettings
 from cynosure.persistence.spi import ObjId, Row
 from cynosure.persistence.tasks.row import TASK, TaskRow
-from cynosure.server.settings import load_settings
 from cynosure.server.store_process import refuse_missing_file
 from cynosure.testing.storm.ledger import Ledger
 from cynosure.testing.storm.writers import MAIN, Storm, open_storm, read_counts, write_some
@@ -41,14 +42,11 @@ from cynosure.testing.workload import ITEM, Items
 pytestmark = pytest.mark.anyio
 
 # Everything is old enough to be collected, and every page token has expired.
-BRIEF = load_settings(
-    environment={},
-    overrides={
-        "persistence.commit_deadline": "1ms",
-        "persistence.page_token_life": "2ms",
-        "persistence.gc.grace": "3ms",
-    },
-).persistence
+BRIEF = PersistenceSettings(
+    commit_deadline=timedelta(milliseconds=1),
+    page_token_life=timedelta(milliseconds=2),
+    gc=GcSettings(grace=timedelta(milliseconds=3)),
+)
 
 
 class FileStore(NamedTuple):

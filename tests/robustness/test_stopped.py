@@ -34,8 +34,9 @@ BRIEF = {
     "persistence.gc.rows_per_second": "0",
     "persistence.node_lease.duration": "1500ms",
     "persistence.node_lease.renewal": "300ms",
-    "persistence.idempotency_lifetime": "1s",
-    "persistence.idempotency_buffer": "1s",
+    "idempotency.lifetime": "600ms",
+    "idempotency.buffer": "200ms",
+    "idempotency.lease": "200ms",
 }
 SETTINGS = load_settings(environment={}, overrides=BRIEF).persistence
 FLAGS = [flag for name, value in BRIEF.items() for flag in ("--set", f"{name}={value}")]

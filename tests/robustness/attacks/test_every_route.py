@@ -27,6 +27,7 @@ OPEN_TO_ALL = {
 
 OPEN_TO_PRINCIPALS = {
     ("get", "/api/management/v1/cynosure/realm"): "tells who one is",
+    ("get", "/api/management/v1/cynosure/config"): "tells what clients may rely on",
     ("get", "/api/catalog/v1/config"): "tells the prefix of a catalog that one names",
 }
 """Without a grant, each with the reason."""

@@ -15,6 +15,7 @@ from cynosure.testing.harness.faults import (
     CutRequest,
     Delay,
     LoseAnswer,
+    ReplaceAnswer,
     Respond,
     Throttle,
     client_sends,
@@ -308,9 +309,23 @@ async def test_delays_run_on_the_injected_clock(lines: LineServer, manual_clock:
         line.writer.transport.abort()
 
 
-async def test_only_an_http_proxy_can_answer_by_itself(tcp: FaultProxy):
+@pytest.mark.parametrize("fault", [Respond(503), ReplaceAnswer(504)])
+async def test_only_an_http_proxy_can_answer_by_itself(tcp: FaultProxy, fault):
     with pytest.raises(BadInput, match="HttpWire"):
-        tcp.add(Respond(503))
+        tcp.add(fault)
+
+
+in_all_shapes = pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabc",
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n"
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nuntil the end",
+    ],
+    ids=["length", "no body", "chunked", "until close"],
+)
 
 
 # --- HTTP --------------------------------------------------------------------------------------------
@@ -335,17 +350,7 @@ async def test_503_never_reaches_the_upstream_and_keeps_the_connection(http, cli
     assert http.open_connections == 1
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabc",
-        b"HTTP/1.1 204 No Content\r\n\r\n",
-        b"HTTP/1.1 100 Continue\r\n\r\n"
-        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nuntil the end",
-    ],
-    ids=["length", "no body", "chunked", "until close"],
-)
+@in_all_shapes
 async def test_a_lost_http_answer_was_applied_whatever_its_shape(http, client, web: WebServer, answer: bytes):
     web.answer = answer
     rule = http.lose_answer_after(http_request("POST", "/commit"))
@@ -356,6 +361,37 @@ async def test_a_lost_http_answer_was_applied_whatever_its_shape(http, client, w
     assert web.requests == ["POST /commit"]
     await asyncio.wait_for(rule.wait_done(), 20)
     assert (await client.get("/next")).is_success
+
+
+async def test_an_answer_can_be_lost_by_a_polite_end(http, client, web: WebServer):
+    http.add(LoseAnswer(is_polite=True))
+
+    with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
+        await client.post("/commit", content=b"change")
+
+    assert web.requests == ["POST /commit"]
+    assert (await client.get("/next")).is_success
+
+
+@in_all_shapes
+async def test_a_replaced_http_answer_was_applied_whatever_its_shape(http, client, web, answer: bytes):
+    web.answer = answer
+    rule = http.add(ReplaceAnswer(504, b"unknown", (("retry-after", "1"),)), when=http_request("POST"))
+
+    got = await client.post("/commit", content=b"change")
+
+    assert (got.status_code, got.text, got.headers["retry-after"]) == (504, "unknown", "1")
+    assert web.requests == ["POST /commit"]
+    assert rule.hits == 1
+    assert (await client.get("/next")).is_success
+
+
+async def test_a_replaced_answer_keeps_the_connection(http, client):
+    http.add(ReplaceAnswer(504))
+
+    assert (await client.post("/commit", content=b"change")).status_code == 504
+    assert (await client.get("/next")).text == "/next"
+    assert http.open_connections == 1
 
 
 async def test_an_http_answer_can_be_cut_in_its_body(http, client):

@@ -25,6 +25,7 @@ from cynosure.testing.harness.faults import (
     Delay,
     Fault,
     LoseAnswer,
+    ReplaceAnswer,
     Request,
     Respond,
     Rule,
@@ -110,7 +111,7 @@ class FaultProxy:
         With `chance` below 1 each match is decided by the proxy's seeded randomness. The first rule
         that applies wins.
         """
-        if isinstance(fault, Respond) and self._wire is not HttpWire:
+        if isinstance(fault, Respond | ReplaceAnswer) and self._wire is not HttpWire:
             raise BadInput(
                 "The proxy can only answer by itself in HTTP", field="fault", fix="Use the wire HttpWire."
             )
@@ -184,6 +185,7 @@ class FaultProxy:
             self._connections[number] = connection
             if self._server is None:  # went down while we connected
                 connection.cut()
+                return
             await connection.run()
         finally:
             self._connections.pop(number, None)
@@ -214,20 +216,27 @@ class _Connection:
         self._answer_bytes = 0
         self._is_silent = False
         """An answer was lost and the client is left waiting: nothing reaches it any more."""
+        self._pumps: list[asyncio.Task[None]] = []
+        self._is_cut = False
 
     async def run(self) -> None:
-        pumps = [asyncio.create_task(self._pump_requests()), asyncio.create_task(self._pump_answers())]
+        self._pumps = [asyncio.create_task(self._pump_requests()), asyncio.create_task(self._pump_answers())]
         try:
-            await asyncio.gather(*pumps)
+            await asyncio.gather(*self._pumps)
         except (OSError, _Cut):
             pass  # either side is gone; the other must learn it
+        except asyncio.CancelledError:
+            if not self._is_cut:
+                raise
         finally:
-            for pump in pumps:
-                pump.cancel()
-            await asyncio.gather(*pumps, return_exceptions=True)
             self.cut()
+            await asyncio.gather(*self._pumps, return_exceptions=True)
 
     def cut(self) -> None:
+        self._is_cut = True
+        # Also one that holds an answer back: nobody is there any more to get it.
+        for pump in self._pumps:
+            pump.cancel()
         _reset(self._to_client)
         _reset(self._to_upstream)
 
@@ -277,6 +286,11 @@ class _Connection:
                     if is_complete:
                         self._lose(loss)
                     continue
+                case ReplaceAnswer() as other:
+                    self._answer_bytes += len(data)
+                    if is_complete:
+                        await self._replace(other)
+                    continue
                 case CutAnswer(after_bytes=count):
                     left = count - self._answer_bytes
                     self._answer_bytes += len(data)
@@ -292,9 +306,14 @@ class _Connection:
             await self._send(self._to_client, data)
             if is_complete or not self._wire.knows_answers:
                 self._note_done()
-        if self._rule and isinstance(self._rule.fault, LoseAnswer):
-            self._lose(self._rule.fault)  # an answer that ends with its connection
-        elif self._to_client.can_write_eof():
+        # An answer that ends with its connection is complete now.
+        fault = self._rule.fault if self._rule else None
+        if isinstance(fault, LoseAnswer):
+            self._lose(fault)
+            return
+        if isinstance(fault, ReplaceAnswer) and self._answer_bytes:
+            await self._replace(fault)
+        if self._to_client.can_write_eof():
             self._to_client.write_eof()
 
     async def _read_answer(self) -> bytes:
@@ -309,9 +328,16 @@ class _Connection:
 
     def _lose(self, loss: LoseAnswer) -> None:
         self._note_done()
+        if loss.is_polite:
+            self._to_client.close()
         if not loss.hangs:
             raise _Cut
         self._is_silent = True
+
+    async def _replace(self, other: ReplaceAnswer) -> None:
+        self._answer_bytes = 0
+        await self._send(self._to_client, _http_answer(other))
+        self._note_done()
 
     def _note_done(self) -> None:
         if self._rule is not None:
@@ -326,7 +352,7 @@ class _Cut(Exception):
     """Ends a connection from inside a pump."""
 
 
-def _http_answer(respond: Respond) -> bytes:
+def _http_answer(respond: Respond | ReplaceAnswer) -> bytes:
     headers = [*respond.headers, ("content-length", str(len(respond.body)))]
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
     return f"HTTP/1.1 {respond.status} Injected\r\n{lines}\r\n".encode() + respond.body

@@ -1,8 +1,8 @@
 """What the fault proxy can do to a request, and the rules that say when.
 
-A maintainer must not break: `LoseAnswer` cuts only after the upstream has answered, so the effect of the
-request is certain while its outcome stays unknown to the client. Everything else in this file is either
-certainly not applied or the author of the test has to say which.
+A maintainer must not break: `LoseAnswer` and `ReplaceAnswer` act only after the upstream has answered, so
+the effect of the request is certain while the client knows nothing of it, or something else. Everything else
+in this file is either certainly not applied or the author of the test has to say which.
 """
 
 import asyncio
@@ -32,6 +32,9 @@ class LoseAnswer(Struct, frozen=True):
 
     hangs: bool = False
     """Leave the connection open and silent instead of cutting it: the client has to give up by itself."""
+    is_polite: bool = False
+    """Close the connection in order instead of resetting it, as a proxy does that is shut down. Clients tell
+    the two apart: one is an end without an answer, the other an error of the network."""
     settle_s: float = 0.05
     """Plain TCP only: the answer is over when the upstream, having begun it, is silent for so long."""
 
@@ -47,6 +50,14 @@ class Respond(Struct, frozen=True):
     """Answer in place of the upstream, which never sees the request. HTTP only."""
 
     status: int = 503
+    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class ReplaceAnswer(Struct, frozen=True):
+    """Forward the request, swallow the whole answer, then deliver this one instead. HTTP only."""
+
+    status: int
     body: bytes = b""
     headers: tuple[tuple[str, str], ...] = ()
 
@@ -69,7 +80,7 @@ class Throttle(Struct, frozen=True):
     bytes_per_s: float
 
 
-Fault = LoseAnswer | Delay | Respond | CutRequest | CutAnswer | Throttle
+Fault = LoseAnswer | Delay | Respond | ReplaceAnswer | CutRequest | CutAnswer | Throttle
 
 
 class Rule:
