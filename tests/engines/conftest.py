@@ -12,6 +12,7 @@ A maintainer must not break: nothing is fetched inside a test, where a slow netw
 
 import asyncio
 import os
+import random
 import uuid
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from cynosure.testing.catalog_server import CatalogServer, RestCatalog, ServedCa
 from cynosure.testing.harness.processes import Processes
 from cynosure.testing.s3_servers import S3Server
 from tests.engines.java import ToolFailed
+from tests.engines.lost_answers import LossyServer, open_lossy
 
 HERE = Path(__file__).parent
 SERVER = pytest.StashKey[CatalogServer]()
@@ -149,6 +151,13 @@ def make_s3_catalog(catalog_server: CatalogServer, s3_url: str) -> Callable[[], 
         return RestCatalog(rest.uri, {**rest.properties, **keys})
 
     return make
+
+
+@pytest.fixture(params=range(12 if os.environ.get("CYNOSURE_SOAK") else 1))
+def network(request: pytest.FixtureRequest, catalog_server: CatalogServer) -> Iterator[LossyServer]:
+    """A network that loses answers: one run of a test in the suite, many with other seeds in `./dev soak`."""
+    with open_lossy(catalog_server, random.Random(random.getrandbits(32) + request.param)) as network:
+        yield network
 
 
 def unique_name() -> str:
