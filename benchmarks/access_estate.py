@@ -16,7 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.synthetic_catalog import identifier_of
-from cynosure.auth.caller import Caller, commit_as
+from cynosure.auth.caller import Caller
+from cynosure.auth.committing import commit_part
 from cynosure.auth.entities import CATALOG_ROLE, CatalogRoleEntity
 from cynosure.auth.identities import Identities
 from cynosure.auth.operations.assign_principal_role import assign_principal_role
@@ -203,7 +204,7 @@ async def _fill_grants(
         async def prepare(view: View) -> Prepared[None]:
             return Prepared(None, changes, list(objects.values()))
 
-        await commit_as(persistence.committer(key), ROOT, "fill", prepare)
+        await commit_part(persistence.committer(key), ROOT, "fill", prepare)
 
     while batch := list(islice(pairs, _ROLES_AT_ONCE * _GRANTS_PER_ROLE)):
         await commit(batch)

@@ -35,6 +35,8 @@ class Target(Struct, frozen=True):
     catalog: Catalog
     pid: int
     """Of the process that listens; its children count too."""
+    data: str = ""
+    """Its data directory, where it is ours."""
 
     def rss_mib(self) -> float:
         """Resident memory of the largest of its processes."""
@@ -70,7 +72,7 @@ async def start_ours(store: str, directory: str = "") -> AsyncIterator[Target]:
                 await Admin(http).create_catalog(CATALOG, (Path(data) / "warehouse" / CATALOG).as_uri())
                 await Admin(http).grant_content(CATALOG)
             address = f"http://{root.text}@127.0.0.1:{port}/api/catalog?warehouse={CATALOG}"
-            yield Target(store, await Catalog.find(address), server.pid)
+            yield Target(store, await Catalog.find(address), server.pid, data)
         finally:
             if server.returncode is None:
                 server.terminate()

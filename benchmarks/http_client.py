@@ -31,11 +31,12 @@ class Connection:
         self._head = "".join(f"{header}\r\n" for header in headers).encode()
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def request(self, method: str, path: str, body: object = None) -> Answer:
-        """Send one request; `body` is encoded as JSON."""
+    async def request(self, method: str, path: str, body: object = None, *, key: str = "") -> Answer:
+        """Send one request; `body` is encoded as JSON, `key` is its Idempotency-Key."""
         data = b"" if body is None else msgspec.json.encode(body)
-        head = b"%s %s HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n" % (
-            *(method.encode(), path.encode(), self._head),
+        keyed = b"Idempotency-Key: %s\r\n" % key.encode() if key else b""
+        head = b"%s %s HTTP/1.1\r\n%s%sContent-Length: %d\r\n\r\n" % (
+            *(method.encode(), path.encode(), self._head, keyed),
             len(data),
         )
         if self._streams is None:

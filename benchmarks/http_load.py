@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
@@ -36,6 +37,8 @@ class Ask(Struct, frozen=True):
     body: str = ""
     """`{number}` in it becomes the number of the request."""
     tables: int = 1
+    is_keyed: bool = False
+    """Whether each request has an Idempotency-Key of its own."""
 
 
 class Told(Struct, frozen=True):
@@ -85,6 +88,7 @@ def _lua(ask: Ask, token: str) -> str:
     path = f'string.gsub("{ask.path}", "{{table}}", string.format("%03d", n % {ask.tables}))'
     body = f"string.gsub('{ask.body}', '{{number}}', tostring(n))" if ask.body else "nil"
     authorization = f'wrk.headers["Authorization"] = "Bearer {token}"' if token else ""
+    keyed = f'wrk.headers["Idempotency-Key"] = "{uuid4()}-" .. n' if ask.is_keyed else ""
     return f"""
 local n = 0
 wrk.headers["Accept"] = "application/json"
@@ -93,6 +97,7 @@ wrk.headers["Content-Type"] = "application/json"
 request = function()
   n = n + 1
   local path, body = {path}, {body}
+  {keyed}
   return wrk.format("{ask.method}", path, nil, body)
 end
 """
@@ -100,7 +105,7 @@ end
 
 async def ask_with_python(catalog: Catalog, ask: Ask, *, clients: int, seconds: float) -> Told:
     """Ask from this process."""
-    end_s = time.perf_counter() + seconds
+    end_s, run = time.perf_counter() + seconds, uuid4()
     latencies_s: list[float] = []
     errors = number = 0
 
@@ -112,7 +117,8 @@ async def ask_with_python(catalog: Catalog, ask: Ask, *, clients: int, seconds: 
             path = ask.path.replace("{table}", f"{number % ask.tables:03d}")
             body = msgspec.Raw(ask.body.replace("{number}", str(number)).encode()) if ask.body else None
             try:
-                answer = await connection.request(ask.method, path, body)
+                key = f"{run}-{number}" if ask.is_keyed else ""
+                answer = await connection.request(ask.method, path, body, key=key)
                 errors += not 200 <= answer.status < 300
             except (OSError, EOFError):
                 errors += 1

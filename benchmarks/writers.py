@@ -16,7 +16,7 @@ from cynosure.persistence.commit import Committer, Request, State
 from cynosure.persistence.commit.build import build_commit
 from cynosure.persistence.commit.view import Draft
 from cynosure.persistence.history.log import walk_log
-from cynosure.persistence.lifecycle import Persistence, commit_limits
+from cynosure.persistence.lifecycle import Persistence
 from cynosure.persistence.references import INDEXES
 from cynosure.testing.workload import Items
 
@@ -31,7 +31,7 @@ def grouped(persistence: Persistence) -> Commit:
 
 def serialized(persistence: Persistence) -> Commit:
     """The same queue, one swap per request."""
-    limits = replace(commit_limits(persistence.settings), group_requests=1)
+    limits = replace(persistence.limits, group_requests=1)
     return Committer(
         MAIN,
         store=persistence.store(MAIN.realm, MAIN.catalog),
@@ -48,7 +48,7 @@ def serialized(persistence: Persistence) -> Commit:
 def naive(persistence: Persistence) -> Commit:
     """Every writer for itself: read the head, apply, swap; when lost, wait a random while and start again."""
     store = persistence.store(MAIN.realm, MAIN.catalog)
-    limits = commit_limits(persistence.settings)
+    limits = persistence.limits
 
     async def commit(request: Request[int]) -> None:
         backoff = Backoff(persistence.clock, persistence.rng, deadline_s=limits.deadline_s)

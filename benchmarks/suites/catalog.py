@@ -54,9 +54,9 @@ async def open_candidates(options: Options) -> AsyncIterator[Mapping[str, Round]
         targets += [await find_peer(name, address) for name, address in peers]
         for target in targets:
             for name, (ask, clients) in (await _workloads(target)).items():
-                candidates[f"{target.name}: {name}"] = _asking(target, ask, clients, seconds, is_wrk=is_wrk)
+                candidates[f"{target.name}: {name}"] = asking(target, ask, clients, seconds, is_wrk=is_wrk)
         bare = await stack.enter_async_context(start_bare())
-        candidates["bare: 16 clients"] = _asking(bare, Ask("/"), 16, seconds, is_wrk=is_wrk)
+        candidates["bare: 16 clients"] = asking(bare, Ask("/"), 16, seconds, is_wrk=is_wrk)
         if "sqlite" in ours:
             candidates["fdatasync"] = _syncing(directory)
         yield candidates
@@ -140,13 +140,14 @@ async def _send(connection: Connection, path: str, body: object) -> None:
         raise SystemExit(f"bench: {path} answered {answer.status}: {answer.body[:300]!r}")
 
 
-def _asking(target: Target, ask: Ask, clients: int, seconds: float, *, is_wrk: bool) -> Round:
-    asking = ask_with_wrk if is_wrk else ask_with_python
+def asking(target: Target, ask: Ask, clients: int, seconds: float, *, is_wrk: bool) -> Round:
+    """A round in which so many clients ask one server for the same."""
+    ask_it = ask_with_wrk if is_wrk else ask_with_python
 
     async def run(meter: Meter) -> None:
         meter.watch(target.pid)
         with meter.measuring():
-            told = await asking(target.catalog, ask, clients=clients, seconds=seconds)
+            told = await ask_it(target.catalog, ask, clients=clients, seconds=seconds)
         meter.count(operations=told.requests, requests=told.requests)
         meter.note("p50 ms", told.p50_ms)
         meter.note("p99 ms", told.p99_ms)

@@ -88,9 +88,9 @@ async def open_candidates(options: Options) -> AsyncIterator[Mapping[str, Round]
 
             async def load_with_credentials() -> None:
                 catalog.shared.persistence.heads.read_ahead(heads)
-                answer, _, access = await load_table_for_data(catalog, caller, TABLE, delegation=VENDED)
-                assert access.vended is not None
-                answer.load_body(answers.tell(access, "lake", TABLE).json)
+                loaded = await load_table_for_data(catalog, caller, TABLE, delegation=VENDED)
+                assert loaded.access.vended is not None
+                loaded.answer.load_body(answers.tell(loaded.access, "lake", TABLE).json)
 
             async def ask_for_new() -> None:
                 scope = Scope((catalog.base.child("orders"),), is_writable=False)
