@@ -19,7 +19,7 @@ catalogs:
 
 
 async def let_an_analyst_in(tour: Tour) -> None:
-    """Let an analyst in who may read: principal, role, catalog role, privilege"""
+    """Let an analyst in who may read: principal, roles, privilege"""
     await tour.create_with("ann", "principals", "create", "ann")
     for command in (
         "principal-roles create analysts",

@@ -80,6 +80,13 @@ class Tour:
         made = json.loads(file.read_text())
         self.know(name, made["clientId"], made["clientSecret"])
 
+    async def cut_power(self) -> None:
+        """Kill everything at once, and start it again on the same data."""
+        assert self.server is not None
+        self._print(f"$ kill -9 {self.server.pid} and its children")
+        self.server.kill9()
+        await self.server.restart()
+
     def hide(self, secret: str, shown: str = "********") -> None:
         """Show something else instead, from now on."""
         self._hidden[secret] = shown

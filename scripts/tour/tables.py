@@ -70,10 +70,7 @@ async def collect_garbage(tour: Tour) -> None:
 
 async def lose_power(tour: Tour) -> None:
     """Kill all of it at once, as a power cut would, and start it again"""
-    assert tour.server is not None
-    tour.say(f"$ kill -9 {tour.server.pid} and its children")
-    tour.server.kill9()
-    await tour.server.restart()
+    await tour.cut_power()
     await tour.cynosure("status")
     history = await tour.cynosure("store", "log", "default/catalogs")
     if history != tour.history:
