@@ -22,13 +22,12 @@ import msgspec
 import rfc8785
 
 from benchmarks.measure import Meter, Options, Round
-from benchmarks.promises import Promise, cpu_us, has, median, ratio
+from benchmarks.promises import Promise, cpu_us, has, ratio
 from benchmarks.results_file import Result
 from cynosure.idempotency.fingerprint import fingerprint
 
 SIZES: Final = {"2 kB": 4, "50 kB": 105}
 """Snapshots in a commit of that size."""
-BOUND_US: Final = 10.0
 BOUND_RATIO: Final = 3.0
 
 
@@ -113,9 +112,6 @@ def _measuring(once: Callable[[bytes], object], bodies: list[bytes], times: int)
 def promises(result: Result) -> list[Promise]:
     """That a key costs about what decoding costs."""
     judged: list[Promise] = []
-    usual = name_of("fingerprint", "2 kB")
-    if has(result, usual):
-        judged.append(Promise(f"{usual}: CPU, µs", "≤", BOUND_US, median(result, usual, cpu_us)))
     for size in SIZES:
         own, decoded = name_of("fingerprint", size), name_of("decode", size)
         if has(result, own, decoded):
