@@ -139,6 +139,7 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     auth.RealmNotEmpty: Answer(409, "NamespaceNotEmptyException"),
     iceberg.InvalidMetadata: Answer(400, "IllegalArgumentException"),
     iceberg.DuplicateDialect: Answer(400, "IllegalArgumentException"),
+    iceberg.InvalidManifest: Answer(400, "IllegalArgumentException"),
     iceberg.InvalidUpdate: Answer(400, "ValidationException"),
     iceberg.RequirementFailed: Answer(409, "CommitFailedException"),
     iceberg.StaleSnapshot: Answer(409, "CommitFailedException"),

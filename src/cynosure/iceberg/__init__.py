@@ -1,9 +1,9 @@
 """Iceberg's own rules, as pure functions: bytes in, values out.
 
 The room knows table metadata of format versions 1 to 3, view metadata, types and expressions, what every
-update and requirement of the REST protocol means, and what hides rows and columns (`restrictions/`). It does
-no I/O, reads no clock and draws no random number, so the catalog, the query service and maintenance share one
-set of rules.
+update and requirement of the REST protocol means, what hides rows and columns (`restrictions/`), the files of
+a table (`manifests/`) and which of them a filter can match (`pruning/`). It does no I/O, reads no clock and
+draws no random number, so the catalog, the query service and maintenance share one set of rules.
 
 It promises:
 

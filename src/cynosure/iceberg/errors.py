@@ -3,6 +3,7 @@
 BadInput
 ├── InvalidMetadata       a metadata document that is not a valid table or view
 │   └── DuplicateDialect  a view version with two queries for one dialect
+├── InvalidManifest       a manifest or manifest list whose bytes are damaged or not Iceberg's
 └── InvalidUpdate         an update that cannot be applied to this table
 Conflict
 ├── RequirementFailed     the table is not what the client said it must be
@@ -34,6 +35,19 @@ class DuplicateDialect(InvalidMetadata):
 
     def __str__(self) -> str:
         return f"{self.message} {self.details['dialect']}"
+
+
+class InvalidManifest(BadInput):
+    """A manifest or manifest list that cannot be read. `field` is its path, `position` an offset in it."""
+
+    def __init__(self, message: str, *, path: str, position: int | None = None, **details: Any) -> None:
+        super().__init__(
+            message,
+            field=path,
+            fix="Restore the file from a backup, or roll the table back to a snapshot without it.",
+            position=position,
+            **details,
+        )
 
 
 class InvalidUpdate(BadInput):

@@ -15,8 +15,8 @@ from msgspec import Raw, Struct
 from cynosure.iceberg.document import Document, Int32, compact_json, decode_json
 from cynosure.iceberg.errors import InvalidMetadata
 from cynosure.iceberg.schema import Schema
-from cynosure.iceberg.transforms import IDENTITY, VOID, can_apply, find_fault
-from cynosure.iceberg.types import StructType
+from cynosure.iceberg.transforms import IDENTITY, VOID, can_apply, find_fault, result_type
+from cynosure.iceberg.types import StructType, Type
 
 FIRST_FIELD_ID: Final = 1000
 NO_FIELD_ID: Final = FIRST_FIELD_ID - 1
@@ -145,6 +145,15 @@ def check_sources(spec: PartitionSpec, schema: Schema, *, field: str) -> None:
                     column=place.path,
                     type=str(place.field.type),
                 )
+
+
+def partition_types(spec: PartitionSpec, schema: Schema) -> tuple[Type | None, ...]:
+    """The type of each field's values; None where the column is no longer in the schema."""
+    types: list[Type | None] = []
+    for field in spec.fields:
+        source = schema.find_type(field.sources[0]) if field.sources else None
+        types.append(None if source is None else result_type(field.transform, source))
+    return tuple(types)
 
 
 def with_field_ids(

@@ -1,4 +1,4 @@
-"""Partition and sort transforms: their names and the types they apply to.
+"""Partition and sort transforms: their names, the types they apply to and make.
 
 A maintainer must not break: a transform of an unknown name is carried, not refused, so that tables of newer
 writers can be registered and served.
@@ -61,3 +61,13 @@ def can_apply(transform: str, type_: Type) -> bool:
     if transform == "hour":
         return type_ in _INSTANTS
     return True
+
+
+def result_type(transform: str, type_: Type) -> Type:
+    """The type of what a transform makes from values of a type. An unknown one is carried as text."""
+    name = transform.partition("[")[0]
+    if name in (IDENTITY, VOID, "truncate"):
+        return type_
+    if name == "day":
+        return DATE
+    return INT if name in ("bucket", "year", "month", "hour") else STRING
