@@ -16,6 +16,7 @@ from cynosure.testing.catalog_storm.clients import SCHEMA
 from cynosure.testing.harness.fault_proxy import FaultProxy
 from cynosure.testing.harness.faults import CutRequest, Delay, Fault, LoseAnswer, Respond, http_request
 from cynosure.testing.harness.processes import Processes
+from cynosure.testing.metadata_files import write_metadata
 from cynosure.testing.s3_servers import S3Server, find_s3_servers
 
 from .lakes import STAGED, VENDED, Lake, creation, lake_on, problems_of
@@ -321,7 +322,9 @@ async def test_a_server_that_is_killed_among_notifications_remembers_what_it_too
         "storageConfigInfo": storage,
     }
     names = [f"t{number}" for number in range(4)]
-    files = {name: write_metadata(server.warehouse / "outside" / name) for name in names}
+    files = {
+        name: write_metadata(server.warehouse / "outside" / name, str(UUID(int=1)), SCHEMA) for name in names
+    }
     taken = dict.fromkeys(names, 0)
 
     async def tell(http: httpx.AsyncClient, name: str, timestamp: int) -> int:
@@ -351,29 +354,6 @@ async def test_a_server_that_is_killed_among_notifications_remembers_what_it_too
             assert await tell(http, name, timestamp + 1) in (204, 409)
             assert await tell(http, name, timestamp + 2) == 204
     assert await problems_of(server) == []
-
-
-def write_metadata(folder: Path) -> str:
-    """A metadata file of a table in this directory; where it is."""
-    metadata = {
-        "format-version": 2,
-        "table-uuid": str(UUID(int=1)),
-        "location": folder.as_uri(),
-        "last-sequence-number": 0,
-        "last-updated-ms": 1,
-        "last-column-id": 1,
-        "current-schema-id": 0,
-        "schemas": [SCHEMA],
-        "default-spec-id": 0,
-        "partition-specs": [{"spec-id": 0, "fields": []}],
-        "last-partition-id": 999,
-        "default-sort-order-id": 0,
-        "sort-orders": [{"order-id": 0, "fields": []}],
-    }
-    file = folder / "metadata" / "v1.metadata.json"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps(metadata))
-    return file.as_uri()
 
 
 async def test_a_server_that_is_killed_between_its_steps_leaves_indexes_that_agree(

@@ -1,5 +1,6 @@
 """Authorizers that are wrong on purpose: a kit that cannot fail proves nothing."""
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
 from inspect import signature
 from typing import Any
@@ -25,7 +26,7 @@ Decide = Callable[..., Awaitable[Decision]]
 Question = tuple[Caller, Operation, tuple[Target, ...], View | None, bool]
 
 
-class Mutant:
+class Mutant(ABC):
     """The internal authorizer with one thing wrong."""
 
     def __init__(self, right: InternalAuthorizer) -> None:
@@ -43,8 +44,8 @@ class Mutant:
     ) -> Decision:
         return await self.spoil(self._right.decide, (caller, operation, targets, view, explain))
 
-    async def spoil(self, decide: Decide, question: Question) -> Decision:
-        raise NotImplementedError
+    @abstractmethod
+    async def spoil(self, decide: Decide, question: Question) -> Decision: ...
 
 
 class AllowsEverything(Mutant):

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from cynosure.auth.caller import operator_caller
+from cynosure.auth.entities import ROOT
 from cynosure.auth.errors import PrincipalExists
 from cynosure.auth.operations.create_principal import NewPrincipal, create_principal
 from cynosure.persistence.objects import open_envelope
@@ -64,7 +65,7 @@ CALLS: dict[str, tuple[Sequence[Call], Call]] = {
     "createPrincipal": ((), PRINCIPAL),
     "updatePrincipal": ((PRINCIPAL,), Call("PUT", "/principals/etl", UPDATE)),
     "deletePrincipal": ((PRINCIPAL,), Call("DELETE", "/principals/etl")),
-    "rotateCredentials": ((), Call("POST", "/principals/root/rotate")),
+    "rotateCredentials": ((), Call("POST", f"/principals/{ROOT}/rotate")),
     "resetCredentials": ((PRINCIPAL,), Call("POST", "/principals/etl/reset")),
     "setTrustedService": (
         (PRINCIPAL,),

@@ -30,7 +30,7 @@ from cynosure.common.telemetry.logs import ERROR, Log
 from cynosure.persistence import metrics
 from cynosure.persistence.commit.arrivals import Arrivals
 from cynosure.persistence.commit.build import Built, CommitLimits, build_commit
-from cynosure.persistence.commit.entry import Base, Counters, Entry, Group
+from cynosure.persistence.commit.entry import Base, Counters, Entry, Group, broken_off
 from cynosure.persistence.commit.guarding import split_by_guards
 from cynosure.persistence.commit.head_belief import Company, KnownHead
 from cynosure.persistence.commit.outcome import settle_swap
@@ -195,13 +195,7 @@ class Committer:
     def _break_off(self, defect: Exception) -> None:
         """A defect of ours. Whoever waits must hear of it, and not that nothing was applied."""
         _log.event("commit.broken_off", level=ERROR, error=defect, with_traceback=True, ref=self.key.name)
-        unknown = OutcomeUnknown(
-            "A defect interrupted this commit",
-            fix="Read the state again before you repeat the request, and report the log.",
-            reference=self.key.name,
-        )
-        unknown.__cause__ = defect
-        self._answer_all(self._in_hand, unknown)
+        self._answer_all(self._in_hand, broken_off(self.key, defect))
         self._head.is_behind = True
 
     async def _turn(self) -> None:

@@ -7,7 +7,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from cynosure.common.errors import Contended, CynosureError
+from cynosure.common.errors import Contended, CynosureError, OutcomeUnknown
 from cynosure.common.retry import Backoff
 from cynosure.persistence.commit.request import AlreadyCommitted, Committed, Prepared, Request
 from cynosure.persistence.commit.view import Draft, Reads, State
@@ -124,3 +124,14 @@ class Group:
             self.accepted.append(entry)
         else:
             self.unchanged.append(entry)
+
+
+def broken_off(key: RefKey, defect: Exception) -> OutcomeUnknown:
+    """What a defect of ours leaves whoever waits with."""
+    unknown = OutcomeUnknown(
+        "A defect interrupted this commit",
+        fix="Read the state again before you repeat the request, and report the log.",
+        reference=key.name,
+    )
+    unknown.__cause__ = defect
+    return unknown

@@ -4,7 +4,6 @@ Must not break: everything is made through the API of a server that nothing happ
 """
 
 import itertools
-import json
 import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ import httpx
 
 from cynosure.testing.admin import MANAGEMENT, Admin
 from cynosure.testing.login import Credential
+from cynosure.testing.metadata_files import write_metadata
 
 CATALOG: Final = "/api/catalog/v1"
 POLARIS: Final = "/api/catalog/polaris/v1"
@@ -141,26 +141,7 @@ class World:
     def write_metadata(self, catalog: str, name: str) -> tuple[str, str]:
         """A metadata file of a table of somebody else's: its location and the table's UUID."""
         table_uuid = str(uuid.uuid4())
-        folder = self._files / catalog / name
-        document = {
-            "format-version": 2,
-            "table-uuid": table_uuid,
-            "location": folder.as_uri(),
-            "last-sequence-number": 0,
-            "last-updated-ms": 1,
-            "last-column-id": 1,
-            "current-schema-id": 0,
-            "schemas": [SCHEMA],
-            "default-spec-id": 0,
-            "partition-specs": [{"spec-id": 0, "fields": []}],
-            "last-partition-id": 999,
-            "default-sort-order-id": 0,
-            "sort-orders": [{"order-id": 0, "fields": []}],
-        }
-        file = folder / "metadata" / "v1.metadata.json"
-        file.parent.mkdir(parents=True)
-        file.write_text(json.dumps(document))
-        return file.as_uri(), table_uuid
+        return write_metadata(self._files / catalog / name, table_uuid, SCHEMA), table_uuid
 
 
 def new_view() -> dict[str, Any]:
