@@ -142,6 +142,14 @@ async def test_a_process_that_never_gets_ready_fails_with_its_log(processes: Pro
         await process.wait_until(log_ready("ready"), timeout_s=0)
 
 
+async def test_half_a_line_is_not_read_as_ready(processes: Processes):
+    program = (
+        "import os, time; os.write(1, b'child is '); time.sleep(0.3); os.write(1, b'7\\n'); time.sleep(600)"
+    )
+    process = await processes.start("halting", [sys.executable, "-c", program], ready=log_ready("child is"))
+    assert process.log() == "child is 7\n"
+
+
 async def test_killing_what_has_already_ended_is_an_error(processes: Processes):
     process = await processes.start("short", [sys.executable, "-c", ""])
     assert await process.wait_exit() == 0

@@ -40,9 +40,14 @@ def http_ready(url: str, *, status: int = 200) -> Probe:
 
 
 def log_ready(text: str) -> Probe:
-    """Ready when the current incarnation has written this text."""
+    """Ready when the current incarnation has written this text in a whole line.
+
+    A program without a buffer writes a line in pieces, and what follows the text (a port, a process id) is
+    what callers read next.
+    """
 
     async def probe(process: ManagedProcess) -> bool:
-        return text in process.log()
+        log = process.log()
+        return text in log[: log.rfind("\n") + 1]
 
     return probe
