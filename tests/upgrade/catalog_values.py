@@ -28,6 +28,7 @@ from cynosure.catalog.managed.state import (
     TableState,
 )
 from cynosure.catalog.managed.view_state import VIEW, ViewState
+from cynosure.catalog.planning.stored import PLAN_END, SCAN_PLAN, PlanEnd, ScanPlan
 from cynosure.catalog.policies.mappings import POLICY_MAPPING, PolicyMapping
 from cynosure.catalog.reports import METRICS_REPORT, MetricsReport
 from cynosure.catalog.staged import STAGED, StagedTable
@@ -273,6 +274,19 @@ CATALOG_VALUES = {
             snapshot_id=8,
         ),
     ),
+    "scan-plan": (
+        SCAN_PLAN,
+        ScanPlan(
+            id=ObjId(5101),
+            table_id=ObjId(3001),
+            state_id=ObjId(3002),
+            request=b'{"snapshot-id":8}',
+            principal_id=ObjId(7001),
+            created_us=_AT_US,
+            actor_id=ObjId(7002),
+        ),
+    ),
+    "scan-plan-end": (PLAN_END, PlanEnd(ended_us=_AT_US)),
     "catalog-tightened": (
         CATALOG,
         CatalogEntity(

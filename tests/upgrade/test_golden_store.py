@@ -128,7 +128,7 @@ async def test_its_idempotency_keys_still_count(golden: Golden) -> None:
         repeated = await main.commit(items.add("counter", amount=4, key_hash="facade"))
         new = await main.commit(items.add("counter", amount=1, key_hash="decade"))
 
-    assert repeated == AlreadyCommitted(ObjId(golden.expected["head"]))
+    assert repeated == AlreadyCommitted(ObjId(golden.expected["head"]), "facade")
     assert isinstance(new, Committed)
     assert new.result == 10
 

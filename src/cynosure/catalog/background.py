@@ -4,7 +4,8 @@ Must not break: none of it may be needed for correctness. A crash loses it; the 
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from contextvars import Context
 from typing import Any
 
 from cynosure.common.errors import CynosureError
@@ -18,15 +19,22 @@ class Background:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stops: list[Callable[[], None]] = []
 
-    def start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
-        """Begin, and forget; what goes wrong is logged."""
-        task = asyncio.create_task(self._run(name, work))
+    def stop_with(self, stop: Callable[[], None]) -> None:
+        """Call this when everything ends: for work that nobody waits for then."""
+        self._stops.append(stop)
+
+    def start(self, name: str, work: Coroutine[Any, Any, None], *, context: Context | None = None) -> None:
+        """Begin, and forget; what goes wrong is logged. `context`, if it is not the work of this request."""
+        task = asyncio.create_task(self._run(name, work), context=context)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Wait for what was begun."""
+        """Stop what can be stopped, and wait for what was begun."""
+        for stop in self._stops:
+            stop()
         while self._tasks:
             await asyncio.wait(self._tasks)
 

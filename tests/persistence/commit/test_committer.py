@@ -605,7 +605,7 @@ async def test_a_key_is_committed_once(bench: SmallStore) -> None:
     again = await committer.commit(bench.items.add("t", key_hash="k1"))
     elsewhere = await bench.committer().commit(bench.items.add("t", key_hash="k1"))
 
-    assert again == elsewhere == AlreadyCommitted(first.commit_id)
+    assert again == elsewhere == AlreadyCommitted(first.commit_id, "k1")
     assert await bench.counts() == {key_of("t"): 1}
 
 

@@ -118,7 +118,7 @@ async def test_keys_with_the_same_short_hash_are_told_apart(
     assert {key: await committer.find_key(key) for key in committed} == committed
     assert await make_committer().find_key("c") is None
     again = await committer.commit(bench.items.add("t", key_hash="a0"))
-    assert again == AlreadyCommitted(committed["a0"])
+    assert again == AlreadyCommitted(committed["a0"], "a0")
 
 
 @pytest.mark.usefixtures("small_runs")

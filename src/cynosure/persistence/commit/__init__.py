@@ -22,7 +22,7 @@ from cynosure.persistence.commit.records import (
     Holds,
     RequestRecord,
 )
-from cynosure.persistence.commit.request import AlreadyCommitted, Committed, Prepared, Request
+from cynosure.persistence.commit.request import AlreadyCommitted, Committed, Joined, Prepared, Request
 from cynosure.persistence.commit.view import State, View, find_object
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "Committer",
     "Counters",
     "Holds",
+    "Joined",
     "Prepared",
     "Request",
     "RequestRecord",

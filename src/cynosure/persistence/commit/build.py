@@ -3,7 +3,7 @@
 Must not break: everything a commit points to is in `Built.objects` or was reachable before.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +13,14 @@ from cynosure.persistence.commit.records import (
     COMMIT,
     NO_COMMIT,
     PARENTS_KEPT,
+    Change,
     Commit,
     CommitRecord,
     Holds,
     RequestRecord,
     StoredIndex,
 )
-from cynosure.persistence.commit.request import Prepared, Request
+from cynosure.persistence.commit.request import Joined, Prepared, Request
 from cynosure.persistence.commit.view import Draft, State
 from cynosure.persistence.ids import IdSource
 from cynosure.persistence.index import IndexLimits
@@ -79,10 +80,11 @@ async def build_commit(
         decoded[name] = applied.index
         stored[name] = StoredIndex(holds=indexes[name], data=applied.index.encode())
 
+    requests = tuple(_records(members))
     key_log, key_runs = await add_keys(
         parent,
         draft.state.store,
-        [request.key_hash for request, _ in members if request.key_hash],
+        [record.key_hash for record in requests if record.key_hash],
         commit_id=commit_id,
         now_us=time_us,
         lifetime_us=int(limits.key_lifetime_s * 1_000_000),
@@ -94,19 +96,7 @@ async def build_commit(
         time_us=time_us,
         parents=(ref.head, *parent.record.parents[: PARENTS_KEPT - 1]) if ref.head != NO_COMMIT else (),
         indexes=stored,
-        requests=tuple(
-            RequestRecord(
-                principal=request.principal,
-                operation=request.operation,
-                request_id=request.request_id,
-                key_hash=request.key_hash,
-                changes=tuple(prepared.feed),
-                actor=request.actor,
-                roles=request.roles,
-                receipt=prepared.receipt if request.key_hash else b"",
-            )
-            for request, prepared in members
-        ),
+        requests=requests,
         key_log=key_log.pack(),
     )
     commit = Commit(record, decoded, key_log)
@@ -114,3 +104,23 @@ async def build_commit(
     objects = [store.encode(new) for new in [*new_nodes, *key_runs, NewObject(COMMIT, commit_id, commit)]]
     updated = ref._replace(head=commit_id, recent=add_recent(ref, limits.recent_heads))
     return Built(updated, State(store, commit_id, commit), objects)
+
+
+def _records(members: Sequence[tuple[Request[Any], Prepared[Any]]]) -> Iterator[RequestRecord]:
+    for request, prepared in members:
+        yield _record(request, prepared.feed, prepared.receipt)
+        for joined in prepared.joined:
+            yield _record(joined, joined.feed, joined.receipt)
+
+
+def _record(request: Request[Any] | Joined, feed: Sequence[Change], receipt: bytes) -> RequestRecord:
+    return RequestRecord(
+        principal=request.principal,
+        operation=request.operation,
+        request_id=request.request_id,
+        key_hash=request.key_hash,
+        changes=tuple(feed),
+        actor=request.actor,
+        roles=request.roles,
+        receipt=receipt if request.key_hash else b"",
+    )

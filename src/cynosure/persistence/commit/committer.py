@@ -389,19 +389,18 @@ class Committer:
         follower.add_done_callback(self._preparing.discard)
 
     async def _is_repeated(self, group: Group, entry: Entry, base: Base) -> bool:
-        if not entry.request.key_hash:
+        keys = entry.request.keys
+        if not keys:
             return False
-        for other in group.accepted:
-            if other.request.key_hash == entry.request.key_hash:
-                group.repeated.append((entry, other))
-                return True
+        if taken := [key for other in group.accepted for key in other.keys if key in keys]:
+            group.repeated.append((entry, taken[0]))
+            return True
         if entry.base.state.commit_id != base.state.commit_id:
-            found = await self._preparer.find_key(
-                entry.request.key_hash, base.state, absent_in=entry.base.state
-            )
-            if found is not None:
-                entry.answer(AlreadyCommitted(found))
-                return True
+            for key in keys:
+                found = await self._preparer.find_key(key, base.state, absent_in=entry.base.state)
+                if found is not None:
+                    entry.answer(AlreadyCommitted(found, key))
+                    return True
         return False
 
     def _cannot_build(self, group: Group, error: CynosureError) -> None:
@@ -472,8 +471,8 @@ class Committer:
             entry.answer(Committed(entry.prepared.result, built.ref.head, sequence))
         for entry, error in group.refused:
             entry.refuse(error)
-        for entry, _ in group.repeated:
-            entry.answer(AlreadyCommitted(built.ref.head))
+        for entry, key in group.repeated:
+            entry.answer(AlreadyCommitted(built.ref.head, key))
 
     def _lost(self, group: Group) -> None:
         self._counters.lost += 1

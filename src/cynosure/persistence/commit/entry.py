@@ -68,10 +68,16 @@ class Entry:
         return prepared is not None and (self.request.is_recorded or any(prepared.changes.values()))
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that go into the commit with what was prepared."""
+        joined = () if self.prepared is None else self.prepared.joined
+        return (self.request.key_hash, *(each.key_hash for each in joined))
+
+    @property
     def size_bytes(self) -> int:
         """What it adds to a commit, but for index entries."""
-        receipt = b"" if self.prepared is None else self.prepared.receipt
-        return sum(each.payload_bytes for each in self.objects) + len(receipt)
+        receipts = 0 if self.prepared is None else self.prepared.receipts_bytes
+        return sum(each.payload_bytes for each in self.objects) + receipts
 
     def answer(self, outcome: Committed[Any] | AlreadyCommitted) -> None:
         """Tell the caller what came of it."""
@@ -104,8 +110,8 @@ class Group:
     accepted: list[Entry] = field(default_factory=list)
     refused: list[tuple[Entry, CynosureError]] = field(default_factory=list)
     unchanged: list[Entry] = field(default_factory=list)
-    repeated: list[tuple[Entry, Entry]] = field(default_factory=list)
-    """A request whose key another request of this group has, and that other request."""
+    repeated: list[tuple[Entry, str]] = field(default_factory=list)
+    """A request with a key that another request of this group has, and that key."""
 
     def entries(self) -> list[Entry]:
         """Everyone who waits for this group."""

@@ -57,9 +57,9 @@ class Preparer:
 
     async def prepare_on(self, entry: Entry, base: Base) -> Committed[Any] | AlreadyCommitted | None:
         """Prepare on a committed state. An outcome when there is nothing to commit."""
-        found = await self.find_key(entry.request.key_hash, base.state)
-        if found is not None:
-            return AlreadyCommitted(found)
+        for key_hash in entry.request.keys:
+            if (found := await self.find_key(key_hash, base.state)) is not None:
+                return AlreadyCommitted(found, key_hash)
         await self.prepare(entry, base.state, base.state.commit_id, base)
         assert entry.prepared is not None  # noqa: S101 - _prepare sets it or raises
         if entry.is_change:
@@ -68,8 +68,6 @@ class Preparer:
 
     async def find_key(self, key_hash: str, state: State, *, absent_in: State | None = None) -> ObjId | None:
         """The commit that has this idempotency key already, if any; `absent_in`: an earlier state has not."""
-        if not key_hash:
-            return None
         since_us = self._clock.now_us() - int(self._limits.key_lifetime_s * 1_000_000)
         absent = absent_in.commit if absent_in else None
         return await self._keys.find(state.commit, key_hash, since_us=since_us, absent_in=absent)

@@ -13,6 +13,21 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """A further request that the same change answers: recorded beside it, in one commit."""
+
+    principal: str
+    operation: str
+    request_id: str = ""
+    key_hash: str = ""
+    """Listed in `Request.joined_keys`."""
+    actor: str = ""
+    roles: tuple[str, ...] = ()
+    feed: Sequence[Change] = ()
+    receipt: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared(Generic[R]):
     """What a request wants to change, worked out on one state."""
 
@@ -32,6 +47,13 @@ class Prepared(Generic[R]):
     Where it is given, a head that moved costs this and not all of preparing. An error: prepare again."""
     receipt: bytes = b""
     """Stored with a request that has an idempotency key: what its answer can be given from again."""
+    joined: Sequence[Joined] = ()
+    """Other requests that this change answers too."""
+
+    @property
+    def receipts_bytes(self) -> int:
+        """What all receipts add to a commit."""
+        return len(self.receipt) + sum(len(each.receipt) for each in self.joined)
 
 
 Prepare = Callable[[View], Awaitable[Prepared[R]]]
@@ -52,6 +74,8 @@ class Request(Generic[R]):
     request_id: str = ""
     key_hash: str = ""
     """Hash of the Idempotency-Key, lower-case hexadecimal; empty without one."""
+    joined_keys: tuple[str, ...] = ()
+    """Keys of all requests that `Prepared.joined` may name: none of them is committed twice either."""
     actor: str = ""
     """The service that acts for the principal; empty when it acts itself."""
     roles: tuple[str, ...] = ()
@@ -61,6 +85,11 @@ class Request(Generic[R]):
     is_exclusive: bool = False
     """Prepared on exactly the state it replaces and committed alone: for changes that depend on the
     whole state, such as a restore. Holds up the queue while it is prepared."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All keys that may be committed with it."""
+        return (self.key_hash, *self.joined_keys) if self.key_hash else self.joined_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +106,5 @@ class AlreadyCommitted:
     """A request with the same idempotency key is in the chain; nothing was applied again."""
 
     commit_id: ObjId
+    key_hash: str
+    """Which key: one of several, where requests were joined."""
