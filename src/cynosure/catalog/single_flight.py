@@ -18,8 +18,13 @@ class SingleFlight:
         task = self._under_way.get(key)
         if task is None:
             task = self._under_way[key] = asyncio.ensure_future(_call(work))
-            task.add_done_callback(lambda _: self._under_way.pop(key, None))
+            task.add_done_callback(lambda done: self._end(key, done))
         return cast(T, await asyncio.shield(task))
+
+    def _end(self, key: Hashable, done: asyncio.Task[Any]) -> None:
+        self._under_way.pop(key, None)
+        if not done.cancelled():
+            done.exception()  # Looked at: all who asked may have given up.
 
 
 async def _call(work: Callable[[], Awaitable[T]]) -> T:

@@ -5,6 +5,8 @@ BadInput
 │   └── DuplicateDialect  a view version with two queries for one dialect
 ├── InvalidManifest       a manifest or manifest list whose bytes are damaged or not Iceberg's
 └── InvalidUpdate         an update that cannot be applied to this table
+AlreadyExists
+└── ColumnExists          the table has a column of this name
 Conflict
 ├── RequirementFailed     the table is not what the client said it must be
 └── StaleSnapshot         the snapshot was prepared on an older state; the client may prepare it again
@@ -15,7 +17,7 @@ writes it, because clients and their tests look for it.
 
 from typing import Any
 
-from cynosure.common.errors import BadInput, Conflict
+from cynosure.common.errors import AlreadyExists, BadInput, Conflict
 
 
 class InvalidMetadata(BadInput):
@@ -52,6 +54,18 @@ class InvalidManifest(BadInput):
 
 class InvalidUpdate(BadInput):
     """An update that cannot be applied. `field` is its path in the request."""
+
+
+class ColumnExists(AlreadyExists):
+    """The table has a column of this name, by now. `field` is where the request names it."""
+
+    def __init__(self, column: str, *, field: str) -> None:
+        super().__init__(
+            "Column already exists",
+            fix="Look at the table, and choose another name if this is not the column you want.",
+            field=field,
+            column=column,
+        )
 
 
 class RequirementFailed(Conflict):

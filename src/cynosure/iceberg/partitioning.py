@@ -47,6 +47,11 @@ class PartitionSpec(Struct, frozen=True, rename="kebab"):
     spec_id: Int32 = 0
 
     @property
+    def is_unpartitioned(self) -> bool:
+        """Whether all files are in one group: there are no fields, or only void ones."""
+        return all(field.transform == VOID for field in self.fields)
+
+    @property
     def highest_field_id(self) -> int:
         """The largest field id in use, or the one before the first."""
         return max([NO_FIELD_ID, *(field.field_id or 0 for field in self.fields)])
@@ -97,7 +102,8 @@ def check_spec(spec: PartitionSpec, schema: Schema, *, format_version: int, fiel
     check_sources(spec, schema, field=field)
     for at, one in enumerate(spec.fields):
         clash = schema.ids_by_path.get(one.name)
-        if clash is not None and not (one.transform == IDENTITY and one.sources == (clash,)):
+        # A void field may have it too: format version 1 makes one of an identity field that is dropped.
+        if clash is not None and not (one.transform in (IDENTITY, VOID) and one.sources == (clash,)):
             raise InvalidMetadata(
                 "A partition field has the name of a column that it is not a copy of",
                 field=f"{field}.fields[{at}].name",

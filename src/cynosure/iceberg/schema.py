@@ -4,7 +4,7 @@ A maintainer must not break: `same_schema` decides whether a commit adds a schem
 JSON, known or not, except the id, so that nothing a client sent is dropped as "already there".
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -91,38 +91,44 @@ def check_schema(schema: Schema, *, format_version: int, limits: SizeLimits, fie
     """Refuse a schema that a table of this format version may not get."""
     check_width(schema, limits=limits, field=field)
     for place in schema.places.values():
-        column = place.field
-        # Parts of a nested type are places of their own.
-        if not children(column.type) and min_format_version(column.type) > format_version:
-            raise InvalidMetadata(
-                "The type needs a newer format version",
-                field=f"{field}.fields",
-                fix="Upgrade the table's format version first, or use another type.",
-                column=place.path,
-                type=str(column.type),
-                format_version=format_version,
-            )
-        if format_version < MIN_VERSION_OF_DEFAULTS and _has_default(column):
-            raise InvalidMetadata(
-                "Default values need a newer format version",
-                field=f"{field}.fields",
-                fix="Upgrade the table to format version 3 first, or leave the defaults out.",
-                column=place.path,
-                format_version=format_version,
-            )
-        check_default(
-            column.type, _or_null(column.initial_default), field=f"{field}.{place.path}.initial-default"
+        check_column(
+            place, format_version=format_version, field=f"{field}.fields", part=f"{field}.{place.path}"
         )
-        check_default(
-            column.type, _or_null(column.write_default), field=f"{field}.{place.path}.write-default"
+
+
+def check_column(place: Place, *, format_version: int, field: str, part: str) -> None:
+    """Refuse a column that a table of this format version may not get; parts of its type are not looked at.
+
+    `field` is what an error about its type names, `part` where its defaults are.
+    """
+    column = place.field
+    # Parts of a nested type are places of their own.
+    if not children(column.type) and min_format_version(column.type) > format_version:
+        raise InvalidMetadata(
+            "The type needs a newer format version",
+            field=field,
+            fix="Upgrade the table's format version first, or use another type.",
+            column=place.path,
+            type=str(column.type),
+            format_version=format_version,
         )
-        if column.type == UNKNOWN and column.is_required:
-            raise InvalidMetadata(
-                "A column of unknown type is always optional",
-                field=f"{field}.fields",
-                fix='Send "required": false.',
-                column=place.path,
-            )
+    if format_version < MIN_VERSION_OF_DEFAULTS and _has_default(column):
+        raise InvalidMetadata(
+            "Default values need a newer format version",
+            field=field,
+            fix="Upgrade the table to format version 3 first, or leave the defaults out.",
+            column=place.path,
+            format_version=format_version,
+        )
+    check_default(column.type, _or_null(column.initial_default), field=f"{part}.initial-default")
+    check_default(column.type, _or_null(column.write_default), field=f"{part}.write-default")
+    if column.type == UNKNOWN and column.is_required:
+        raise InvalidMetadata(
+            "A column of unknown type is always optional",
+            field=field,
+            fix='Send "required": false.',
+            column=place.path,
+        )
 
 
 def check_width(schema: Schema, *, limits: SizeLimits, field: str) -> None:
@@ -152,7 +158,12 @@ def assign_fresh_ids(schema: Document[Schema]) -> tuple[Document[Schema], dict[i
     """
     document: dict[str, Any] = msgspec.json.decode(schema.json)
     renumbered: dict[int, int] = {}
-    _renumber_fields(document, renumbered)
+
+    def number(old: int) -> int:
+        renumbered[old] = new = len(renumbered) + 1
+        return new
+
+    _renumber_fields(document, number)
     document["schema-id"] = 0
     if document.get("identifier-field-ids"):
         document["identifier-field-ids"] = [renumbered[id_] for id_ in schema.value.identifier_field_ids]
@@ -236,29 +247,25 @@ def _without_nulls(value: object) -> object:
     return value
 
 
-def _renumber_fields(struct: dict[str, Any], renumbered: dict[int, int]) -> None:
+def _renumber_fields(struct: dict[str, Any], number: Callable[[int], int]) -> None:
     for field in struct["fields"]:
-        field["id"] = _next_id(field["id"], renumbered)
+        field["id"] = number(field["id"])
     for field in struct["fields"]:
-        _renumber_type(field["type"], renumbered)
+        renumber_type(field["type"], number)
 
 
-def _renumber_type(type_: str | dict[str, Any], renumbered: dict[int, int]) -> None:
+def renumber_type(type_: str | dict[str, Any], number: Callable[[int], int]) -> None:
+    """Give the parts of a valid type, in JSON, new ids in place: `number` tells them, from the old ones."""
     if isinstance(type_, str):
         return
     if type_["type"] == "struct":
-        _renumber_fields(type_, renumbered)
+        _renumber_fields(type_, number)
         return
     parts = ("element",) if type_["type"] == "list" else ("key", "value")
     for part in parts:
-        type_[f"{part}-id"] = _next_id(type_[f"{part}-id"], renumbered)
+        type_[f"{part}-id"] = number(type_[f"{part}-id"])
     for part in parts:
-        _renumber_type(type_[part], renumbered)
-
-
-def _next_id(old: int, renumbered: dict[int, int]) -> int:
-    renumbered[old] = new = len(renumbered) + 1
-    return new
+        renumber_type(type_[part], number)
 
 
 def _read_int(value: object, field: str) -> int:

@@ -65,6 +65,19 @@ def test_texts(values: list[str | None]) -> None:
     check(pack_coded(values), values)
 
 
+@given(
+    values=st.lists(st.none() | st.text("ab", max_size=3), max_size=12),
+    wanted=st.lists(st.text("ab", max_size=3) | st.text("ab", min_size=4, max_size=6), max_size=20),
+    start=st.sampled_from(["", "s3://"]),
+)
+def test_files_are_found_by_text(values: list[str | None], wanted: list[str], start: str) -> None:
+    # Few letters: many values are parts of others, or of two neighbours.
+    texts = [None if value is None else start + value for value in values]
+    paths = {start + value for value in wanted}
+    column = pack_text([None if text is None else text.encode() for text in texts])
+    assert sorted(column.find_any(paths)) == [row for row, text in enumerate(texts) if text in paths]
+
+
 def test_a_text_cannot_complete_a_letter_of_its_neighbour() -> None:
     with pytest.raises(UnicodeDecodeError):
         pack_text([b"a\xc3", b"\xa9"])

@@ -1,4 +1,4 @@
-"""Random tables and filters: no file with a matching row is left out, and PyIceberg keeps the same files.
+"""Random tables and filters: no file with a matching row is left out, and PyIceberg keeps the same (I86).
 
 Where we keep more than PyIceberg, or differ:
 

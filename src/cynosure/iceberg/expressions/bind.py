@@ -63,18 +63,30 @@ _HOLDS_BELOW: Final = frozenset({"gt", "gt-eq"})
 
 
 def bind(
-    expression: Expression, schema: StructType, *, is_case_sensitive: bool = True, field: str = "filter"
+    expression: Expression,
+    schema: StructType,
+    *,
+    is_case_sensitive: bool = True,
+    are_times_numbers: bool = False,
+    field: str = "filter",
 ) -> BoundExpression:
-    """The filter on the columns of a schema. `field` is the filter's name in errors."""
-    binder = _Binder(schema, field, is_case_sensitive=is_case_sensitive)
+    """The filter on the columns of a schema. `field` is the filter's name in errors.
+
+    `are_times_numbers`: constants of dates and times may be plain numbers, as Iceberg's Java client sends
+    them. Not for filters that people write: there, a number beside a date is a mistake.
+    """
+    binder = _Binder(schema, field, is_case_sensitive, are_times_numbers)
     return fold(expression, binder.expand)
 
 
 class _Binder:
-    def __init__(self, schema: StructType, field: str, *, is_case_sensitive: bool) -> None:
+    def __init__(
+        self, schema: StructType, field: str, is_case_sensitive: bool, are_times_numbers: bool
+    ) -> None:
         self._schema = schema
         self._field = field
         self._is_case_sensitive = is_case_sensitive
+        self._are_times_numbers = are_times_numbers
         self._found: dict[str | int, BoundReference] = {}
 
     def expand(self, node: Expression) -> tuple[Sequence[Expression], Join[BoundExpression]]:
@@ -133,7 +145,9 @@ class _Binder:
     def _bind_membership(self, node: Membership) -> BoundExpression:
         term = self._bind_term(node.child)
         self._check_comparable(term, is_prefix=False)
-        values = dict.fromkeys(self._convert(one, term) for one in node.values)
+        converted = [self._convert(one, term) for one in node.values]
+        # Each once; but the zeros are two, which some engines tell apart.
+        values = {(value, str(value)) if value == 0 else value: value for value in converted}.values()
         within = tuple(value for value in values if not isinstance(value, Beyond))
         if not within:
             return FALSE if node.op == "in" else TRUE
@@ -147,7 +161,7 @@ class _Binder:
 
     def _convert(self, constant: Constant, term: BoundTerm) -> Any:
         try:
-            return convert(constant, term.type, field=self._field)
+            return convert(constant, term.type, field=self._field, are_times_numbers=self._are_times_numbers)
         except BadInput as error:
             # Said again with the column: whoever wrote the filter knows that name, not the type.
             raise BadInput(

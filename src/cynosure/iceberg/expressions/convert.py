@@ -6,7 +6,7 @@ number and a number never a text: a cast that fails on some row would tell of ro
 
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from cynosure.common.errors import BadInput
 from cynosure.iceberg.expressions.nodes import Constant
@@ -18,7 +18,23 @@ from cynosure.iceberg.single_value import (
     parse_decimal,
     read_value,
 )
-from cynosure.iceberg.types import DOUBLE, FLOAT, INT, LONG, DecimalType, Type
+from cynosure.iceberg.types import (
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
+    DecimalType,
+    Type,
+)
+
+_UNITS: Final = {DATE: 1, TIME: 1, TIMESTAMP: 1, TIMESTAMPTZ: 1, TIMESTAMP_NS: 1000, TIMESTAMPTZ_NS: 1000}
+"""Of the numbers that stand for times. They are microseconds also where the column counts nanoseconds."""
 
 
 class Beyond(Enum):
@@ -28,8 +44,15 @@ class Beyond(Enum):
     BELOW = "below"
 
 
-def convert(constant: Constant, type_: Type, *, field: str) -> Any:
-    """The exact value, or `Beyond`. Raises `BadInput` when there is no such value."""
+def convert(constant: Constant, type_: Type, *, field: str, are_times_numbers: bool = False) -> Any:
+    """The exact value, or `Beyond`. Raises `BadInput` when there is no such value.
+
+    With `are_times_numbers`, a whole number is a date or time: days, or microseconds.
+    """
+    if are_times_numbers and type_ in _UNITS and type(constant.value) is int:
+        low, high = INT_RANGE if type_ == DATE else LONG_RANGE
+        time = constant.value * _UNITS[type_]
+        return Beyond.ABOVE if time > high else Beyond.BELOW if time < low else time
     if type_ in (INT, LONG):
         whole = _read_whole(constant)
         if whole is not None:

@@ -6,6 +6,7 @@
 - `content_file.py`       one file as a value; in JSON: `content_file_json.py`, many at once: `row_encoder.py`
 - `bounds.py`             bounds: bytes and values
 - `delete_index.py`       which delete files apply to a data file
+- `statistics.py`         the live files of a snapshot, counted and measured
 - `write_manifest.py`     both kinds of files as bytes, in the schemas of `avro_schemas.py`
 - `avro/`                 the file format below
 

@@ -32,6 +32,8 @@ CONTENTS: Final = {
 _CONTENT_BY_NAME: Final = {name: content for content, name in CONTENTS.items()}
 COUNTS: Final = METRICS[:4]
 _BOUNDS: Final = METRICS[4:]
+_NOT_NUMBERS: Final = ("NaN", "Infinity", "-Infinity")
+"""What JSON has no numbers for, as `partition_json` writes it."""
 MAX_PATH: Final = 8192
 MAX_ITEMS: Final = 100_000
 """Of any list or map of one file."""
@@ -250,6 +252,8 @@ def _read_partition_value(item: _Item, at: int, value: Any, type_: Type | None) 
         return None
     if type_ is None:
         item.refuse(f"partition[{at}]", "Send null: the column of this field is gone.")
+    if is_floating(type_) and value in _NOT_NUMBERS:
+        return float(value)
     return read_value(type_, value, field=f"{item.field}.partition[{at}]")
 
 

@@ -53,7 +53,7 @@ class DeleteIndex:
         self._everywhere: list[_Applying] = []
         self._unpartitioned = frozenset(unpartitioned_specs)
         for manifest in manifests:
-            keys = _partition_keys(manifest)
+            keys = partition_keys(manifest)
             for row, status in enumerate(manifest.statuses):
                 if status != Status.DELETED:
                     self._add(manifest, row, keys, len(files))
@@ -142,7 +142,8 @@ class ManifestDeletes:
         return index._find(manifest.paths[row] or "", manifest.sequence_numbers[row] or 0, *lists)
 
 
-def _partition_keys(manifest: Manifest) -> list[tuple[Any, ...]]:
+def partition_keys(manifest: Manifest) -> list[tuple[Any, ...]]:
+    """For each partition of a manifest, the spec and values by which it is told from others of its table."""
     partitions = manifest.partitions
     if not partitions.count:
         return [(manifest.spec_id,)]

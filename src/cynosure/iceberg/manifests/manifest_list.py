@@ -100,7 +100,7 @@ def read_manifest_list(data: bytes, *, path: str, limits: ReadLimits | None = No
     """The manifests of a snapshot. Raises `InvalidManifest` for anything but a whole and valid list."""
     try:
         container = read_container(data)
-        read = _make_reader(container.schema)
+        read = _reader_of(container.schema)
         manifests: list[ManifestFile] = []
         for block in container.blocks(limits or ReadLimits()):
             manifests += _read_block(block, read)
@@ -122,6 +122,20 @@ def _read_block(block: Block, read: Callable[[bytes, int], tuple[ManifestFile, i
     if at != len(block.data):
         raise Malformed("A block has bytes after its last entry", position=block.position)
     return manifests
+
+
+def _reader_of(schema: Node) -> Callable[[bytes, int], tuple[ManifestFile, int]]:
+    # By identity: schemas are remembered (`parse_schema`), and comparing them would take longer.
+    known = _READERS.get(id(schema))
+    if known is None or known[0] is not schema:
+        if len(_READERS) >= _MOST_READERS:
+            _READERS.clear()
+        known = _READERS[id(schema)] = (schema, _make_reader(schema))
+    return known[1]
+
+
+_MOST_READERS: Final = 64
+_READERS: Final[dict[int, tuple[Node, Callable[[bytes, int], tuple[ManifestFile, int]]]]] = {}
 
 
 def _make_reader(schema: Node) -> Callable[[bytes, int], tuple[ManifestFile, int]]:

@@ -76,6 +76,17 @@ def read_manifest(
         raise InvalidManifest(error.message, path=listed.path, position=error.position) from error
 
 
+def read_spec_id(data: bytes, *, path: str) -> int:
+    """The partition spec that a manifest names itself, for one that no list names."""
+    try:
+        text = read_container(data).properties.get("partition-spec-id", b"0")
+    except Malformed as error:
+        raise InvalidManifest(error.message, path=path, position=error.position) from error
+    if not text.isdigit() or len(text) > 9:
+        raise InvalidManifest("The manifest has no valid partition-spec-id", path=path)
+    return int(text)
+
+
 def _read_block(reading: EntryReading, block: Block) -> None:
     start = reading.count
     try:

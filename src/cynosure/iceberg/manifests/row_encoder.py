@@ -36,6 +36,8 @@ class RowEncoder:
         self._stats = tuple(sorted(stats_ids))
         self._types = kinds.partition_types.get(manifest.spec_id, ())
         self._partitions: dict[int, bytes] = {}
+        self._has_plain_paths: bool | None = None
+        """Whether no path has a byte that JSON writes in another way."""
 
     def encode(self, row: int) -> bytes:
         """The JSON of one file."""
@@ -71,7 +73,9 @@ class RowEncoder:
         paths = self._manifest.paths
         if isinstance(paths, PackedText) and isinstance(paths.packed, PackedBytes):
             prefix, rest = paths.prefix, paths.packed
-            if not rest.has(_ESCAPED) and not _ESCAPED.search(prefix):
+            if self._has_plain_paths is None:
+                self._has_plain_paths = not rest.has(_ESCAPED) and not _ESCAPED.search(prefix)
+            if self._has_plain_paths:
                 # No byte needs to be written in another way, so that a path can be copied.
                 template.add(b'"' + prefix)
                 template.add_values(rest.take(rows))

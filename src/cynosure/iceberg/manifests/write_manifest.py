@@ -6,6 +6,7 @@ manifests again.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cynosure.iceberg.errors import InvalidUpdate
-from cynosure.iceberg.manifests.avro.encode import write_container
+from cynosure.iceberg.manifests.avro.encode import encode_value, write_container, write_encoded
 from cynosure.iceberg.manifests.avro_schemas import manifest_list_schema, manifest_schema
 from cynosure.iceberg.manifests.bounds import write_bound
 from cynosure.iceberg.manifests.content_file import Content, ContentFile, Entry, Status
@@ -120,9 +121,9 @@ def write_manifest_list(
     if format_version > 2 and next_row_id is not None:
         first = next((one.first_row_id for one in listed if one.first_row_id is not None), next_row_id)
         properties["first-row-id"] = str(first)
-    data = write_container(
+    data = write_encoded(
         manifest_list_schema(format_version),
-        (_manifest_values(one, format_version) for one in listed),
+        (_encode_line(one, format_version) for one in listed),
         properties={key: value.encode() for key, value in properties.items()},
         codec=codec,
     )
@@ -148,6 +149,12 @@ def _with_numbers(manifest: ManifestFile, snapshot_id: int, sequence_number: int
 
 def _assigned(number: int, default: int) -> int:
     return default if number == UNASSIGNED else number
+
+
+@lru_cache(maxsize=10_000)
+def _encode_line(one: ManifestFile, format_version: int) -> bytes:
+    """A line of a list. Each list repeats nearly all lines of the one before, so they are remembered."""
+    return encode_value(manifest_list_schema(format_version), _manifest_values(one, format_version))
 
 
 def _manifest_values(one: ManifestFile, format_version: int) -> tuple[Any, ...]:

@@ -8,13 +8,13 @@ from functools import partial
 from math import isnan
 from typing import Any
 
-from cynosure.iceberg.expressions.bound import BoundExpression
+from cynosure.iceberg.expressions.bound import BoundExpression, BoundUnary
 from cynosure.iceberg.expressions.fold import Join, fold
 from cynosure.iceberg.expressions.negate import rewrite_not
 from cynosure.iceberg.expressions.nodes import FALSE, TRUE, Always, And, Or
 from cynosure.iceberg.manifests.manifest import Partitions
 from cynosure.iceberg.partitioning import PartitionSpec
-from cynosure.iceberg.pruning.normal import all_of, any_of, normalize
+from cynosure.iceberg.pruning.normal import Leaf, all_of, any_of, normalize
 from cynosure.iceberg.pruning.project import PartitionLeaf, project
 from cynosure.iceberg.pruning.values import make_test, widen_zero
 
@@ -42,11 +42,24 @@ def _expand(
     # A complement of an order comparison becomes several leaves; as one question, they answer it.
     one = normalize(node)
     answer = node
-    if passes(project(one, spec, is_strict=True), partition, is_strict=True):
+    # Of these, that NaN is in no order is not certain: to some engines it is the largest number.
+    certain = one if isinstance(node, BoundUnary) else fold(one, _expand_without_nan)
+    if passes(project(certain, spec, is_strict=True), partition, is_strict=True):
         answer = TRUE
     elif not passes(project(one, spec, is_strict=False), partition):
         answer = FALSE
     return (), lambda _: answer
+
+
+def _expand_without_nan(node: Any) -> tuple[Sequence[Any], Join[Any]]:
+    match node:
+        case And(left, right):
+            return (left, right), all_of
+        case Or(left, right):
+            return (left, right), any_of
+        case Leaf("is-nan"):
+            return (), lambda _: FALSE
+    return (), lambda _: node
 
 
 def _expand_test(

@@ -5,6 +5,7 @@ contents, not drawn by chance, so that a repeated write of a manifest is a no-op
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from struct import pack
 from typing import Any, Final, TypeAlias
@@ -24,7 +25,33 @@ def write_container(
     schema: bytes, values: Iterable[Any], *, properties: Mapping[str, bytes], codec: str = "deflate"
 ) -> bytes:
     """A whole file. A record is a tuple of its fields' values in the order of the schema."""
-    write = make_writer(parse_schema(schema))
+    write = writer_of(schema)
+    return _write_file(schema, values, write, properties=properties, codec=codec)
+
+
+def write_encoded(
+    schema: bytes, records: Iterable[bytes], *, properties: Mapping[str, bytes], codec: str = "deflate"
+) -> bytes:
+    """As `write_container`, of records that `encode_value` made for this schema."""
+    return _write_file(schema, records, bytearray.extend, properties=properties, codec=codec)
+
+
+def encode_value(schema: bytes, value: Any) -> bytes:
+    """One record, as it is in a file of this schema."""
+    out = bytearray()
+    writer_of(schema)(out, value)
+    return bytes(out)
+
+
+@lru_cache(maxsize=128)
+def writer_of(schema: bytes) -> Writer:
+    """What writes records of a schema: the same few again and again."""
+    return make_writer(parse_schema(schema))
+
+
+def _write_file(
+    schema: bytes, values: Iterable[Any], write: Writer, *, properties: Mapping[str, bytes], codec: str
+) -> bytes:
     blocks: list[tuple[int, bytes]] = []
     block, count = bytearray(), 0
     for value in values:

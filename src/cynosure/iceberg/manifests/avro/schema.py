@@ -4,6 +4,7 @@ A maintainer must not break: a schema is finite work. Recursive types, endless n
 size are refused here, so that no reader made from a schema can loop or recurse without using up bytes.
 """
 
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -82,9 +83,13 @@ Node: TypeAlias = Plain | Fixed | Enum | Array | Map | Union | Record
 
 
 def parse_schema(json: bytes) -> Node:
-    """A schema from the header of a file."""
+    """A schema from the header of a file. The manifests of a table repeat theirs, so some are remembered."""
     if len(json) > MAX_SCHEMA_BYTES:
         raise Malformed("The Avro schema is too large")
+    return _parse_known(json) if len(json) <= _REMEMBERED_BYTES else _parse(json)
+
+
+def _parse(json: bytes) -> Node:
     try:
         document = msgspec.json.decode(json)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -94,6 +99,10 @@ def parse_schema(json: bytes) -> Node:
     if leaves > MAX_LEAVES or empty > MAX_EMPTY_LEAVES:
         raise Malformed("The Avro schema has too many fields")
     return node
+
+
+_REMEMBERED_BYTES: Final = 32 * 1024
+_parse_known = lru_cache(maxsize=128)(_parse)
 
 
 def least_bytes(node: Node) -> int:
