@@ -15,6 +15,7 @@ from cynosure.api.iceberg.routes import iceberg_routes
 from cynosure.api.operator_gate import OperatorGate
 from cynosure.catalog.directory import Directory
 from cynosure.common.clock import SystemClock
+from cynosure.testing.small_api import open_client
 from cynosure.testing.small_catalog import make_catalog, open_directory_in
 
 
@@ -27,16 +28,7 @@ async def directory(tmp_path: Path) -> AsyncIterator[Directory]:
 
 @pytest.fixture
 async def client(directory: Directory) -> AsyncIterator[httpx.AsyncClient]:
-    service = make_service(
-        iceberg_routes(directory),
-        title="test",
-        version="1",
-        clock=SystemClock(),
-        rng=random.Random(1),
-        gate=OperatorGate(),
-    )
-    transport = httpx.ASGITransport(app=service.app)  # type: ignore[arg-type]
-    async with httpx.AsyncClient(transport=transport, base_url="http://test/api/catalog/v1/lake/") as client:
+    async with open_client(directory) as client:
         yield client
 
 

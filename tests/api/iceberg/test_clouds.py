@@ -1,6 +1,5 @@
 """Tables in Azure and in Google Cloud Storage, from creation to credentials."""
 
-import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,13 +9,10 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from cynosure.api.app import make_service
-from cynosure.api.iceberg.routes import iceberg_routes
-from cynosure.api.operator_gate import OperatorGate
 from cynosure.catalog.operations.create_catalog import NewCatalog, create_catalog
-from cynosure.common.clock import SystemClock
 from cynosure.storage.config import GcsStorage, StorageConfig, StorageKeys
 from cynosure.storage.settings import StorageSettings
+from cynosure.testing.small_api import open_client
 from cynosure.testing.small_catalog import ROOT, open_directory_in
 from tests.storage.access.gcs.google import answer, make_keys
 from tests.storage.azure_corner import AzureCorner, grant
@@ -45,17 +41,7 @@ async def serving(
         base = storage.allowed_locations[0]
         wanted = NewCatalog(name="lake", base_location=base, storage=storage, storage_keys=keys)
         await create_catalog(directory, ROOT, wanted)
-        service = make_service(
-            iceberg_routes(directory),
-            title="test",
-            version="1",
-            clock=SystemClock(),
-            rng=random.Random(1),
-            gate=OperatorGate(),
-        )
-        transport = httpx.ASGITransport(app=service.app)  # type: ignore[arg-type]
-        url = "http://test/api/catalog/v1/lake/"
-        async with httpx.AsyncClient(transport=transport, base_url=url) as client:
+        async with open_client(directory) as client:
             assert (await client.post("namespaces", json={"namespace": ["ns"]})).status_code == 200
             yield client
 

@@ -108,7 +108,8 @@ async def test_operations_that_give_access_to_files_describe_how_it_is_asked_for
         operation["operationId"]
         for path in protocol["paths"].values()
         for method, operation in path.items()
-        if method != "parameters" and reference in operation.get("parameters", [])
+        if method != "parameters"
+        and reference in (*path.get("parameters", ()), *operation.get("parameters", ()))
     }
     assert set(described) == theirs & {route.operation_id for route in routes}
     assert all(schema == header["schema"] for schema in described.values())

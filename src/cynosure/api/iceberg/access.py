@@ -49,7 +49,7 @@ class AccessAnswers:
         if access.vended is not None:
             return self._tell_vended(access, access.vended, prefix, table)
         if access.is_signed:
-            config = {**access.config, **_signing(table_path(prefix, table))}
+            config = {**access.config, **signing_config(table_path(prefix, table))}
             return Told(b'"config":%b' % _encode(config), b"-signed")
         return Told(b'"config":%b' % _encode(access.config)) if access.config else _NOTHING
 
@@ -84,7 +84,8 @@ def table_path(prefix: str, table: Identifier) -> str:
     return f"v1/{quote(prefix, safe='')}/namespaces/{namespace}/tables/{quote(table.name, safe='')}"
 
 
-def _signing(path: str) -> dict[str, str]:
+def signing_config(path: str) -> dict[str, str]:
+    """What a client is told whose requests are signed below this path."""
     # Relative to the address that the client was given: the only one that surely reaches us from there.
     return {
         "s3.remote-signing-enabled": "true",

@@ -14,8 +14,9 @@ from cynosure.api.iceberg.context import caller_of, catalog_of, table_of
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
 from cynosure.catalog.directory import Directory
-from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_table import commit_table
 from cynosure.catalog.operations.commit_transaction import commit_transaction
+from cynosure.catalog.table_changes import TableChange
 from cynosure.iceberg.requirements import TableRequirement
 from cynosure.iceberg.updates import TableUpdate
 

@@ -8,6 +8,7 @@ from cynosure.api.iceberg.commits import commit_routes
 from cynosure.api.iceberg.config import config_route
 from cynosure.api.iceberg.credentials import credential_routes
 from cynosure.api.iceberg.namespaces import namespace_routes
+from cynosure.api.iceberg.plans import plan_routes
 from cynosure.api.iceberg.reports import report_routes
 from cynosure.api.iceberg.signing import signing_routes
 from cynosure.api.iceberg.tables import table_routes
@@ -32,6 +33,7 @@ def iceberg_routes(
         *credential_routes(directory),
         *signing_routes(directory),
         *commit_routes(directory),
+        *plan_routes(directory),
         *view_routes(directory),
         *report_routes(directory),
     ]

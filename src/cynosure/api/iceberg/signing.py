@@ -18,7 +18,7 @@ from cynosure.catalog.operations.sign_request import sign_request
 from cynosure.common.errors import BadInput
 from cynosure.storage.access.ports import StoreRequest
 
-_NOT_KEPT: Final = (b"cache-control", b"no-cache")
+NOT_KEPT: Final = (b"cache-control", b"no-cache")
 
 
 class RemoteSignRequest(Struct, frozen=True):
@@ -40,15 +40,19 @@ class RemoteSignResult(Struct, frozen=True):
     headers: dict[str, list[str]]
 
 
+def store_request_of(body: RemoteSignRequest) -> StoreRequest:
+    """What a client wants signed."""
+    if body.provider not in (None, "s3"):
+        raise BadInput("Requests to this provider are not signed", field="provider", fix="Ask for s3.")
+    return StoreRequest(body.method, body.uri, body.headers, body.region, body.body)
+
+
 async def _sign(directory: Directory, request: Request) -> Response:
     caller = caller_of(request)
     table = table_of(request)
-    body: RemoteSignRequest = request.body
-    if body.provider not in (None, "s3"):
-        raise BadInput("Requests to this provider are not signed", field="provider", fix="Ask for s3.")
-    wanted = StoreRequest(body.method, body.uri, body.headers, body.region, body.body)
+    wanted = store_request_of(request.body)
     signed = await sign_request(await catalog_of(directory, caller, request), caller, table, wanted)
-    return Response.json(RemoteSignResult(signed.uri, dict(signed.headers)), headers=[_NOT_KEPT])
+    return Response.json(RemoteSignResult(signed.uri, dict(signed.headers)), headers=[NOT_KEPT])
 
 
 def signing_routes(directory: Directory) -> list[Route]:
