@@ -44,7 +44,7 @@ class FileName(NamedTuple):
 
 
 class Export:
-    """The metadata files that one operation writes.
+    """The metadata files, and manifests beside them, that one operation writes.
 
     Used as a context around the commit: when it ends, the files of attempts that lost are removed. When
     nobody knows whether the commit was applied, all stay.
@@ -56,9 +56,8 @@ class Export:
 
     async def write_table(self, metadata: TableMetadata, json: bytes, number: int, state_id: ObjId) -> str:
         """Write the file of one state; where it is."""
-        properties = metadata.properties
-        directory = properties.get(METADATA_PATH) or f"{metadata.location.rstrip('/')}/metadata"
-        return await self.write(directory, json, number, state_id, codec=properties.get(COMPRESSION, "none"))
+        directory, codec = metadata_directory(metadata), metadata.properties.get(COMPRESSION, "none")
+        return await self.write(directory, json, number, state_id, codec=codec)
 
     async def write(
         self, directory: str, json: bytes, number: int, state_id: ObjId, *, codec: str = "none"
@@ -74,9 +73,15 @@ class Export:
         await self._catalog.files.write(location, gzip.compress(json, 1, mtime=0) if is_packed else json)
         return text
 
-    def keep(self, *metadata_locations: str) -> None:
+    async def write_beside(self, metadata: TableMetadata, name: str, data: bytes) -> None:
+        """Write a file that the metadata will name, to where `place_beside` says."""
+        location = _parse_directory(metadata_directory(metadata)).child(name)
+        self._written[location.text] = location
+        await self._catalog.files.write(location, data)
+
+    def keep(self, *locations: str) -> None:
         """These files belong to what was committed."""
-        for text in metadata_locations:
+        for text in locations:
             self._written.pop(text, None)
 
     async def __aenter__(self) -> Self:
@@ -91,6 +96,16 @@ class Export:
         if self._written and is_known:
             losers = list(self._written.values())
             self._catalog.shared.background.start("metadata_file.remove", remove(self._catalog, losers))
+
+
+def metadata_directory(metadata: TableMetadata) -> str:
+    """Where a table's metadata files and manifests are written."""
+    return metadata.properties.get(METADATA_PATH) or f"{metadata.location.rstrip('/')}/metadata"
+
+
+def place_beside(metadata: TableMetadata, name: str) -> str:
+    """Where a file of this name is, that is written beside the metadata file."""
+    return _parse_directory(metadata_directory(metadata)).child(name).text
 
 
 @lru_cache(maxsize=1_000)

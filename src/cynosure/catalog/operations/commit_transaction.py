@@ -19,14 +19,9 @@ from cynosure.catalog.files.importing import import_pointer
 from cynosure.catalog.guards import Guards, join_guards
 from cynosure.catalog.managed.state import POINTER, TABLE
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.commit_table import (
-    Changed,
-    TableChange,
-    check_reserved_in,
-    prepare_change,
-    remove_outdated,
-)
+from cynosure.catalog.operations.commit_table import check_reserved_in, prepare_change
 from cynosure.catalog.resolve import find_table_ref, require_open
+from cynosure.catalog.table_changes import Changed, TableChange, remove_outdated
 from cynosure.common.errors import BadInput, Forbidden, NotFound
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.view import Overlay
