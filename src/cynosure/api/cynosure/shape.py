@@ -1,0 +1,117 @@
+"""Changes of columns, partitioning and sort order by names: the table chooses all ids, so none conflict."""
+
+from functools import partial
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from cynosure.api.iceberg import wire
+from cynosure.api.iceberg.config import BASE
+from cynosure.api.iceberg.context import caller_of, catalog_of, table_of
+from cynosure.api.messages import Request, Response
+from cynosure.api.router import Route
+from cynosure.catalog.directory import Directory
+from cynosure.catalog.managed.answer import TableAnswer
+from cynosure.catalog.operations.add_columns import add_columns
+from cynosure.catalog.operations.set_partitioning import set_partitioning
+from cynosure.catalog.operations.set_sort_order import set_sort_order
+from cynosure.catalog.shaping import ShapeOf
+from cynosure.iceberg.shaping.columns import NewColumn
+from cynosure.iceberg.shaping.partitioning import NewPartitionField
+from cynosure.iceberg.shaping.sort_order import NewSortField
+
+_TABLE = f"{BASE}/cynosure/v1/{{prefix}}/namespaces/{{namespace}}/tables/{{table}}"
+
+
+class AddColumnsRequest(Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """Body of addColumns."""
+
+    columns: Annotated[list[NewColumn], Meta(min_length=1)]
+    table_uuid: str | None = None
+    """If given, it must be this very table."""
+
+
+class SetPartitioningRequest(Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """Body of setPartitioning."""
+
+    fields: list[NewPartitionField]
+    """None: the table is not partitioned any more."""
+    table_uuid: str | None = None
+    """If given, it must be this very table."""
+
+
+class SetSortOrderRequest(Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """Body of setSortOrder."""
+
+    fields: list[NewSortField]
+    """None: the table is not sorted any more."""
+    table_uuid: str | None = None
+    """If given, it must be this very table."""
+
+
+class ShapeHandlers:
+    """The handlers of changes of shape."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+
+    async def add_columns(self, request: Request) -> Response:
+        """Add columns."""
+        caller = caller_of(request)
+        body: AddColumnsRequest = request.body
+        of = ShapeOf(table_of(request), body.table_uuid)
+        catalog = await catalog_of(self._directory, caller, request)
+        return _answer(await add_columns(catalog, caller, of, body.columns))
+
+    async def set_partitioning(self, request: Request) -> Response:
+        """Replace the partitioning."""
+        caller = caller_of(request)
+        body: SetPartitioningRequest = request.body
+        of = ShapeOf(table_of(request), body.table_uuid)
+        catalog = await catalog_of(self._directory, caller, request)
+        return _answer(await set_partitioning(catalog, caller, of, body.fields))
+
+    async def set_sort_order(self, request: Request) -> Response:
+        """Replace the sort order."""
+        caller = caller_of(request)
+        body: SetSortOrderRequest = request.body
+        of = ShapeOf(table_of(request), body.table_uuid)
+        catalog = await catalog_of(self._directory, caller, request)
+        return _answer(await set_sort_order(catalog, caller, of, body.fields))
+
+
+def _answer(answer: TableAnswer) -> Response:
+    headers = [] if answer.etag is None else [(b"etag", answer.etag)]
+    return Response(200, answer.commit_body(), headers=headers)
+
+
+def shape_routes(directory: Directory) -> list[Route]:
+    """The routes of changes of shape."""
+    handlers = ShapeHandlers(directory)
+    route = partial(Route, tags=("cynosure",), responses={200: wire.CommitTableResponse})
+    return [
+        route(
+            "POST",
+            f"{_TABLE}/add-columns",
+            handlers.add_columns,
+            operation_id="addColumns",
+            summary="Add columns to a table; the table gives them their ids",
+            request=AddColumnsRequest,
+        ),
+        route(
+            "POST",
+            f"{_TABLE}/set-partitioning",
+            handlers.set_partitioning,
+            operation_id="setPartitioning",
+            summary="Choose how new files of a table are grouped; the table gives spec and fields their ids",
+            request=SetPartitioningRequest,
+        ),
+        route(
+            "POST",
+            f"{_TABLE}/set-sort-order",
+            handlers.set_sort_order,
+            operation_id="setSortOrder",
+            summary="Choose how writers sort rows of a table; the table gives the order its id",
+            request=SetSortOrderRequest,
+        ),
+    ]
