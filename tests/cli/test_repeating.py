@@ -18,6 +18,10 @@ from tests.docs.test_pages import load_commands
 CHANGES = {"create", "update", "delete", "grant", "revoke", "attach", "detach", "trust"} | {
     "rotate-credentials",
     "reset-credentials",
+    "append",
+    "add-columns",
+    "set-partitioning",
+    "set-sort-order",
 }
 OPERATOR_ONLY = {"realms", "tokens", "profiles"}
 """They speak the operator socket's own commands, or to nobody."""

@@ -7,6 +7,8 @@
 - `changes.py`    changes, each under an Idempotency-Key that is held until there is an answer
 - `idempotency.py`, `discovery.py`   keys; whether a server honours them, and for how long
 - `management.py`, `catalog.py`, `policies.py`, `generic_tables.py`   the APIs, call by call
+- `shape.py`      columns, partitioning and sort order of a table, by names
+- `appends.py`, `appending/`   Arrow data appended to a table (`append`)
 - `profiles.py`   servers that a user knows by name
 - `operator.py`   the operator socket of a server on this machine
 - `documents.py`  public documents of other parties' servers
@@ -14,5 +16,21 @@
 
 A maintainer must not break: a request whose outcome is unknown is never sent again unless it changes
 nothing or carries a key that the server honours; the caller gets `OutcomeUnknown`. This room imports
-`common` (and later `iceberg`) only.
+`common` and `iceberg` only.
 """
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cynosure.client.appends import Appended, append
+
+__all__ = ["Appended", "append"]
+
+
+def __getattr__(name: str) -> Any:
+    # Looked up when it is used: a command that appends nothing must not pay for the import.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from cynosure.client import appends  # noqa: PLC0415
+
+    return getattr(appends, name)

@@ -14,8 +14,11 @@ from cynosure.client.changes import Keyed
 Namespace = tuple[str, ...]
 
 _BASE: Final = "/api/catalog/v1"
+_OURS: Final = "/api/catalog/cynosure/v1"
 _BETWEEN: Final = "\x1f"
 _PAGE: Final = 1000
+_STATISTICS_S: Final = 100.0
+"""Longer than a server lets a request take: of a large table it may read a thousand manifests."""
 
 
 class Identifier(Struct, frozen=True):
@@ -44,6 +47,7 @@ class CatalogApi(Keyed):
     def __init__(self, api: ApiClient, catalog: str) -> None:
         super().__init__(api, catalog)
         self._base = f"{_BASE}/{segment(catalog)}/namespaces"
+        self._ours = f"{_OURS}/{segment(catalog)}/namespaces"
 
     async def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
         """Those directly below `parent`; without one, the first level."""
@@ -90,6 +94,15 @@ class CatalogApi(Keyed):
     async def load_table(self, namespace: Namespace, name: str) -> dict[str, Any]:
         """A table's metadata and where it is, as the protocol has it."""
         return await self._load(f"{self._of(namespace)}/tables/{segment(name)}")
+
+    async def load_statistics(
+        self, namespace: Namespace, name: str, query: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """The files of a table, counted; `query` may have snapshot-id or branch, and partitions."""
+        path = f"{self._ours}/{segment(_BETWEEN.join(namespace))}/tables/{segment(name)}/statistics"
+        reply = await self._api.request("GET", path, query=query, timeout_s=_STATISTICS_S)
+        found: dict[str, Any] = reply.decode(dict)
+        return found
 
     async def load_view(self, namespace: Namespace, name: str) -> dict[str, Any]:
         """A view's metadata and where it is, as the protocol has it."""
