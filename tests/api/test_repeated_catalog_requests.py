@@ -134,6 +134,42 @@ CALLS: dict[str, tuple[Sequence[Before], Call]] = {
     ),
     "unregisterTable": ((T,), Call("POST", f"{NS}/tables/t/unregister")),
     "updateTable": ((T,), Call("POST", f"{NS}/tables/t", CHANGE)),
+    "appendFiles": (
+        (T._replace(body={**T.body, "location": "file://{folder}/lake/at"}),),
+        Call(
+            "POST",
+            f"{OURS}/namespaces/ns/tables/t/append",
+            {
+                "data-files": [
+                    {
+                        "content": "data",
+                        "file-path": "file://{folder}/lake/at/data/one.parquet",
+                        "file-format": "parquet",
+                        "spec-id": 0,
+                        "partition": [],
+                        "file-size-in-bytes": 10,
+                        "record-count": 1,
+                    }
+                ]
+            },
+        ),
+    ),
+    "addColumns": (
+        (T,),
+        Call(
+            "POST",
+            f"{OURS}/namespaces/ns/tables/t/add-columns",
+            {"columns": [{"name": "new", "type": "int"}]},
+        ),
+    ),
+    "setPartitioning": (
+        (T,),
+        Call("POST", f"{OURS}/namespaces/ns/tables/t/set-partitioning", {"fields": [{"source": "id"}]}),
+    ),
+    "setSortOrder": (
+        (T,),
+        Call("POST", f"{OURS}/namespaces/ns/tables/t/set-sort-order", {"fields": [{"source": "id"}]}),
+    ),
     "commitTransaction": ((T,), Call("POST", f"{LAKE}/transactions/commit", {"table-changes": [OF_T]})),
     "reportMetrics": ((T,), Call("POST", f"{NS}/tables/t/metrics", SCAN)),
     "createView": ((), V),
@@ -185,6 +221,8 @@ async def root(world: World) -> AsyncIterator[httpx.AsyncClient]:
 def filled(value: Any, told: Told) -> Any:
     if isinstance(value, dict):
         return {name: filled(each, told) for name, each in value.items()}
+    if isinstance(value, list):
+        return [filled(each, told) for each in value]
     if not isinstance(value, str):
         return value
     for name, text in told.items():
@@ -204,7 +242,7 @@ async def given(world: World, client: httpx.AsyncClient, name: str) -> Call:
     told = {"folder": str(world.folder)}
     for each in before:
         if isinstance(each, Call):
-            answer = await send(world, client, each)
+            answer = await send(world, client, each._replace(body=filled(each.body, told)))
             assert answer.is_success, answer.text
         else:
             told |= await each(world, client)

@@ -7,13 +7,18 @@ import msgspec
 import pytest
 
 from cynosure.auth.caller import Caller
+from cynosure.catalog.appending.addition import Addition
 from cynosure.catalog.delegation.modes import ANY_WAY
+from cynosure.catalog.errors import NoSuchPlan, NoSuchPlanTask
 from cynosure.catalog.feed.read import read_changes
 from cynosure.catalog.files.sweep import sweep_strays
 from cynosure.catalog.listing import Paging
 from cynosure.catalog.names import Identifier
+from cynosure.catalog.operations.add_columns import add_columns
+from cynosure.catalog.operations.append_files import append_files
+from cynosure.catalog.operations.cancel_plan import cancel_plan
 from cynosure.catalog.operations.check_storage import check_storage
-from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_table import commit_table
 from cynosure.catalog.operations.commit_transaction import commit_transaction
 from cynosure.catalog.operations.create_namespace import create_namespace
 from cynosure.catalog.operations.create_table import CreateTable, create_table
@@ -22,6 +27,8 @@ from cynosure.catalog.operations.drop_namespace import drop_namespace
 from cynosure.catalog.operations.drop_table import drop_table
 from cynosure.catalog.operations.drop_view import drop_view
 from cynosure.catalog.operations.export_table import export_table
+from cynosure.catalog.operations.fetch_plan import fetch_plan
+from cynosure.catalog.operations.fetch_scan_tasks import fetch_scan_tasks
 from cynosure.catalog.operations.list_dropped import list_dropped
 from cynosure.catalog.operations.list_namespaces import list_namespaces
 from cynosure.catalog.operations.list_reports import list_reports
@@ -32,6 +39,7 @@ from cynosure.catalog.operations.load_credentials import load_credentials
 from cynosure.catalog.operations.load_namespace import load_namespace, namespace_exists
 from cynosure.catalog.operations.load_table import load_table, load_table_for_data, table_exists
 from cynosure.catalog.operations.load_view import load_view, view_exists
+from cynosure.catalog.operations.plan_scan import plan_scan
 from cynosure.catalog.operations.register_table import register_table
 from cynosure.catalog.operations.register_view import register_view
 from cynosure.catalog.operations.rename_table import rename_table
@@ -39,13 +47,18 @@ from cynosure.catalog.operations.rename_view import rename_view
 from cynosure.catalog.operations.replace_view import ViewChange, replace_view
 from cynosure.catalog.operations.report_metrics import Report, report_metrics
 from cynosure.catalog.operations.restore_dropped import restore_dropped
+from cynosure.catalog.operations.set_partitioning import set_partitioning
+from cynosure.catalog.operations.set_sort_order import set_sort_order
+from cynosure.catalog.operations.sign_planned import sign_planned
 from cynosure.catalog.operations.sign_request import sign_request
+from cynosure.catalog.operations.table_statistics import table_statistics
 from cynosure.catalog.operations.unregister_table import unregister_table
 from cynosure.catalog.operations.update_catalog import CatalogUpdate, update_catalog
 from cynosure.catalog.operations.update_namespace_properties import (
     PropertiesUpdate,
     update_namespace_properties,
 )
+from cynosure.catalog.planning.request import ScanRequest
 from cynosure.catalog.roles.assign_catalog_role import assign_catalog_role
 from cynosure.catalog.roles.create_catalog_role import create_catalog_role
 from cynosure.catalog.roles.delete_catalog_role import delete_catalog_role
@@ -59,13 +72,18 @@ from cynosure.catalog.roles.revoke_catalog_role import revoke_catalog_role
 from cynosure.catalog.roles.revoke_privilege import revoke_privilege
 from cynosure.catalog.roles.securables import Grant
 from cynosure.catalog.roles.update_catalog_role import update_catalog_role
+from cynosure.catalog.shaping import ShapeOf
+from cynosure.catalog.table_changes import TableChange
 from cynosure.common.errors import BadInput
+from cynosure.iceberg.shaping.columns import NewColumn
+from cynosure.iceberg.shaping.partitioning import NewPartitionField
+from cynosure.iceberg.shaping.sort_order import NewSortField
 from cynosure.iceberg.views import ViewUpdate
 from cynosure.persistence.spi import ObjId
 from cynosure.storage.access.ports import StoreRequest
 from cynosure.testing.small_access import P, on_catalog, on_namespace, on_table, on_view
 from cynosure.testing.small_catalog import ROOT, SCHEMA
-from tests.catalog.tables import T, requirements, updates
+from tests.catalog.tables import T, decoded, requirements, updates
 from tests.catalog.world import NS, OTHER, VERSION, Lake, V
 
 Given = Any
@@ -156,6 +174,35 @@ async def sign(lake: Lake, who: Caller, _: Any) -> None:
     # Of local files nothing can be signed, which only those hear who may read the table.
     with pytest.raises(BadInput, match="are not signed"):
         await sign_request(lake.catalog, who, T, StoreRequest("GET", "s3://a/b", {}))
+
+
+async def append_one(lake: Lake, who: Caller, _: Any) -> None:
+    location = decoded(await load_table(lake.catalog, ROOT, T))["location"]
+    file = {
+        "content": "data",
+        "file-path": f"{location}/data/new.parquet",
+        "file-format": "parquet",
+        "spec-id": 0,
+        "partition": [],
+        "file-size-in-bytes": 10,
+        "record-count": 1,
+    }
+    await append_files(lake.catalog, who, T, Addition(data_files=[file]))
+
+
+async def ask_for_plan(lake: Lake, who: Caller, _: Any) -> None:
+    # That there is no such plan, only those hear who may plan.
+    with pytest.raises(NoSuchPlan):
+        await fetch_plan(lake.catalog, who, T, "x")
+    with pytest.raises(NoSuchPlan):
+        await cancel_plan(lake.catalog, who, T, "x")
+    with pytest.raises(NoSuchPlanTask):
+        await fetch_scan_tasks(lake.catalog, who, T, "x")
+
+
+async def sign_for_plan(lake: Lake, who: Caller, _: Any) -> None:
+    with pytest.raises(NoSuchPlan):
+        await sign_planned(lake.catalog, who, T, "x", StoreRequest("GET", "s3://a/b", {}))
 
 
 def table(wanted: str, **options: bool) -> CreateTable:
@@ -291,6 +338,13 @@ CASES = [
         lambda w, who, _: load_credentials(w.catalog, who, T),
         on_table(T, P.TABLE_READ_DATA),
     ),
+    Case(
+        "plan a scan",
+        lambda w, who, _: plan_scan(w.catalog, who, T, ScanRequest()),
+        on_table(T, P.TABLE_READ_DATA),
+    ),
+    Case("ask for a plan", ask_for_plan, on_table(T, P.TABLE_READ_DATA)),
+    Case("sign for a plan", sign_for_plan, on_table(T, P.TABLE_READ_DATA)),
     Case("sign a request", sign, on_table(T, P.TABLE_READ_DATA)),
     Case("table exists", lambda w, who, _: table_exists(w.catalog, who, T), on_table(T, P.TABLE_LIST)),
     Case("commit properties", commit(SET), on_table(T, P.TABLE_SET_PROPERTIES)),
@@ -301,6 +355,23 @@ CASES = [
     ),
     Case("commit what has no privilege of its own", commit(SPEC), on_table(T, P.TABLE_WRITE_PROPERTIES)),
     Case("commit nothing", commit(), on_table(T, P.TABLE_WRITE_PROPERTIES)),
+    Case("append files", append_one, on_table(T, P.TABLE_ADD_SNAPSHOT, P.TABLE_SET_SNAPSHOT_REF)),
+    Case(
+        "add columns",
+        lambda w, who, _: add_columns(w.catalog, who, ShapeOf(T), [NewColumn(name="new", type="int")]),
+        on_table(T, P.TABLE_ADD_SCHEMA, P.TABLE_SET_CURRENT_SCHEMA),
+    ),
+    Case(
+        "set partitioning",
+        lambda w, who, _: set_partitioning(w.catalog, who, ShapeOf(T), [NewPartitionField("id")]),
+        # To choose a default spec has no privilege of its own; what it takes includes adding one.
+        on_table(T, P.TABLE_WRITE_PROPERTIES),
+    ),
+    Case(
+        "set sort order",
+        lambda w, who, _: set_sort_order(w.catalog, who, ShapeOf(T), [NewSortField("id")]),
+        on_table(T, P.TABLE_ADD_SORT_ORDER, P.TABLE_SET_DEFAULT_SORT_ORDER),
+    ),
     Case(
         "transaction",
         lambda w, who, _: commit_transaction(w.catalog, who, [TableChange(T, [], updates(SET))]),
@@ -346,6 +417,11 @@ CASES = [
     Case(
         "list reports",
         lambda w, who, _: list_reports(w.catalog, who, T, ALL),
+        on_table(T, P.TABLE_READ_PROPERTIES),
+    ),
+    Case(
+        "table statistics",
+        lambda w, who, _: table_statistics(w.catalog, who, T),
         on_table(T, P.TABLE_READ_PROPERTIES),
     ),
     Case("export", lambda w, who, _: export_table(w.catalog, who, T), on_table(T, P.TABLE_WRITE_PROPERTIES)),

@@ -5,8 +5,9 @@ import msgspec
 from cynosure.catalog.managed.answer import TableAnswer
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_table import commit_table
 from cynosure.catalog.operations.create_table import CreateTable, create_table
+from cynosure.catalog.table_changes import TableChange
 from cynosure.iceberg.requirements import TableRequirement
 from cynosure.iceberg.updates import TableUpdate
 from cynosure.testing.small_catalog import ROOT, SCHEMA

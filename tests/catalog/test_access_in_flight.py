@@ -10,7 +10,7 @@ from cynosure.auth.require import AccessDenied
 from cynosure.catalog.errors import NoSuchTable
 from cynosure.catalog.files import versions
 from cynosure.catalog.names import Identifier
-from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_table import commit_table
 from cynosure.catalog.operations.create_namespace import create_namespace
 from cynosure.catalog.operations.drop_table import drop_table
 from cynosure.catalog.operations.list_dropped import list_dropped
@@ -19,6 +19,7 @@ from cynosure.catalog.operations.rename_table import rename_table
 from cynosure.catalog.operations.restore_dropped import restore_dropped
 from cynosure.catalog.roles.list_grants import list_grants
 from cynosure.catalog.roles.revoke_catalog_role import revoke_catalog_role
+from cynosure.catalog.table_changes import TableChange
 from cynosure.testing.small_access import P, on_namespace, on_table
 from cynosure.testing.small_catalog import ROOT, directory_on
 from tests.catalog.tables import T, decoded, make, properties, updates
@@ -53,7 +54,7 @@ class Held:
                 await self.may_go_on.wait()
             return version
 
-        monkeypatch.setattr("cynosure.catalog.operations.commit_table.next_version", held)
+        monkeypatch.setattr("cynosure.catalog.table_changes.next_version", held)
 
 
 async def in_flight(

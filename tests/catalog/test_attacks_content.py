@@ -14,10 +14,11 @@ from cynosure.auth.settings import AuthSettings
 from cynosure.catalog.errors import LocationRefused, TableExists
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_table import commit_table
 from cynosure.catalog.operations.load_table import load_table
 from cynosure.catalog.operations.register_table import register_table
 from cynosure.catalog.operations.unregister_table import unregister_table
+from cynosure.catalog.table_changes import TableChange
 from cynosure.common.errors import BadInput
 from cynosure.iceberg.errors import RequirementFailed
 from cynosure.persistence.commit import View

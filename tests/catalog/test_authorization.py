@@ -21,7 +21,7 @@ from cynosure.catalog.errors import (
     NoSuchView,
 )
 from cynosure.catalog.names import Identifier
-from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_table import commit_table
 from cynosure.catalog.operations.create_catalog import NewCatalog, create_catalog
 from cynosure.catalog.operations.create_table import CreateTable, create_table
 from cynosure.catalog.operations.drop_catalog import drop_catalog, reopen_catalog
@@ -36,6 +36,7 @@ from cynosure.catalog.operations.load_view import load_view
 from cynosure.catalog.roles.grant_privilege import grant_privilege
 from cynosure.catalog.roles.load_catalog_role import load_catalog_role
 from cynosure.catalog.roles.securables import Grant
+from cynosure.catalog.table_changes import TableChange
 from cynosure.storage.config import FileStorage
 from cynosure.testing.small_access import P, on_catalog
 from cynosure.testing.small_catalog import ROOT, SCHEMA, make_catalog

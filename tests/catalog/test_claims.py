@@ -12,7 +12,7 @@ from cynosure.catalog.locations import PATHS, find_holder
 from cynosure.catalog.managed.identity import Held, load_held
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_table import commit_table
 from cynosure.catalog.operations.commit_transaction import commit_transaction
 from cynosure.catalog.operations.create_namespace import create_namespace
 from cynosure.catalog.operations.create_table import CreateTable, create_table
@@ -30,6 +30,7 @@ from cynosure.catalog.operations.update_namespace_properties import (
     update_namespace_properties,
 )
 from cynosure.catalog.resolve import require_table_ref
+from cynosure.catalog.table_changes import TableChange
 from cynosure.common.errors import BadInput
 from cynosure.persistence.settings import GcSettings, PersistenceSettings
 from cynosure.storage.location import Location

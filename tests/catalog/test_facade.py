@@ -16,7 +16,7 @@ from cynosure.catalog.generic.create_generic_table import CreateGenericTable, cr
 from cynosure.catalog.generic.load_generic_table import load_generic_table
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_table import commit_table
 from cynosure.catalog.operations.commit_transaction import commit_transaction
 from cynosure.catalog.operations.create_namespace import create_namespace
 from cynosure.catalog.operations.create_table import CreateTable, create_table
@@ -32,6 +32,7 @@ from cynosure.catalog.operations.rename_table import rename_table
 from cynosure.catalog.operations.rename_view import rename_view
 from cynosure.catalog.operations.replace_view import ViewChange, replace_view
 from cynosure.catalog.operations.update_catalog import CatalogUpdate, update_catalog
+from cynosure.catalog.table_changes import TableChange
 from cynosure.persistence.references import DEFAULT_REALM, realm_reference
 from cynosure.testing.small_access import P, on_catalog
 from cynosure.testing.small_catalog import ROOT, SCHEMA
@@ -170,4 +171,10 @@ def test_every_operation_that_gives_access_is_known_by_its_name() -> None:
     ends = ("-to-read", "-to-write", "-with-credentials", "-with-read-credentials")
     others = {name for name in giving if not name.endswith(ends)}
 
-    assert others == {"purge-table", "report-scan", "report-commit"}
+    assert others == {
+        "purge-table",
+        "report-scan",
+        "report-commit",
+        "plan-scan",
+        "table-statistics-with-values",
+    }

@@ -13,13 +13,13 @@ from cynosure.catalog.locations import EXTERNAL_METADATA
 from cynosure.catalog.managed.identity import load_held
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.commit_table import TableChange
 from cynosure.catalog.operations.commit_transaction import commit_transaction
 from cynosure.catalog.operations.drop_table import drop_table
 from cynosure.catalog.operations.load_table import load_table
 from cynosure.catalog.operations.register_table import register_table
 from cynosure.catalog.operations.update_catalog import CatalogUpdate, update_catalog
 from cynosure.catalog.resolve import require_table_ref
+from cynosure.catalog.table_changes import TableChange
 from cynosure.common.errors import BadInput
 from cynosure.persistence.references import DEFAULT_REALM
 from cynosure.storage.location import Location

@@ -8,7 +8,7 @@ import pytest
 
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_table import commit_table
 from cynosure.catalog.operations.commit_transaction import commit_transaction
 from cynosure.catalog.operations.create_catalog import NewCatalog, create_catalog
 from cynosure.catalog.operations.create_namespace import create_namespace
@@ -25,6 +25,7 @@ from cynosure.catalog.operations.update_namespace_properties import (
     update_namespace_properties,
 )
 from cynosure.catalog.properties import is_secret
+from cynosure.catalog.table_changes import TableChange
 from cynosure.common.errors import BadInput
 from cynosure.iceberg.views import ViewUpdate
 from cynosure.storage.config import FileStorage

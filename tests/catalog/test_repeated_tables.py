@@ -23,7 +23,7 @@ from cynosure.catalog.managed.state import POINTER
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.attach_policy import attach_policy
-from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_table import commit_table
 from cynosure.catalog.operations.commit_transaction import commit_transaction
 from cynosure.catalog.operations.create_namespace import create_namespace
 from cynosure.catalog.operations.create_table import CreatedTable, CreateTable, create_table
@@ -39,6 +39,7 @@ from cynosure.catalog.operations.update_namespace_properties import (
 from cynosure.catalog.policies.placing import AttachTo
 from cynosure.catalog.resolve import require_table_ref
 from cynosure.catalog.settings import CatalogSettings
+from cynosure.catalog.table_changes import TableChange
 from cynosure.common.errors import BadInput, OutcomeUnknown
 from cynosure.iceberg.errors import RequirementFailed
 from cynosure.persistence.objects import open_envelope

@@ -24,7 +24,7 @@ from cynosure.catalog.errors import (
 from cynosure.catalog.listing import Paging
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_table import commit_table
 from cynosure.catalog.operations.create_table import CreateTable, create_table
 from cynosure.catalog.operations.drop_catalog import drop_catalog
 from cynosure.catalog.operations.drop_table import drop_table
@@ -41,6 +41,7 @@ from cynosure.catalog.roles.grant_privilege import grant_privilege
 from cynosure.catalog.roles.list_grants import list_grants
 from cynosure.catalog.roles.load_catalog_role import load_catalog_role
 from cynosure.catalog.roles.securables import Grant
+from cynosure.catalog.table_changes import TableChange
 from cynosure.common.errors import NotFound
 from cynosure.persistence.commit import View
 from cynosure.testing.small_access import P, on_catalog, on_namespace, on_table

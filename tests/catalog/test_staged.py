@@ -13,7 +13,7 @@ from cynosure.catalog.delegation.modes import ANY_WAY, NOT_ASKED, Delegation
 from cynosure.catalog.errors import LocationRefused
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_table import commit_table
 from cynosure.catalog.operations.commit_transaction import commit_transaction
 from cynosure.catalog.operations.create_namespace import create_namespace
 from cynosure.catalog.operations.create_table import CreatedTable, CreateTable, create_table
@@ -22,6 +22,7 @@ from cynosure.catalog.operations.load_credentials import load_credentials
 from cynosure.catalog.operations.load_table import table_exists
 from cynosure.catalog.settings import CatalogSettings
 from cynosure.catalog.staged import StagedTable, find_own_staged, find_staged
+from cynosure.catalog.table_changes import TableChange
 from cynosure.common.errors import BadInput, Expired
 from cynosure.storage.access.ports import Credential, Scope, Subject, Vended
 from cynosure.storage.access.vending import Vending

@@ -16,6 +16,8 @@ from cynosure.api.errors import ClientGone, UnsupportedMediaType
 from cynosure.api.percent import decode_query
 from cynosure.common.errors import BadInput
 
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}]')
+_DEEP = 100
 _FIELD = re.compile(r"^(?P<what>.*) - at `\$?\.?(?P<field>.*)`$", re.DOTALL)
 
 
@@ -64,7 +66,11 @@ class BodyDecoder:
             return self._decode(body)
         except msgspec.ValidationError as error:
             raise _bad_field(error, "body", self._type) from error
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except RecursionError as error:
+            raise BadInput(
+                "The body is nested too deeply", field=_find_deep_member(body), fix="Nest less."
+            ) from error
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             if not body:
                 raise BadInput("The body is empty", field="body", fix="Send a JSON body.") from error
             raise BadInput(
@@ -100,6 +106,22 @@ class QueryDecoder:
             return msgspec.convert(values, self._type, strict=False)
         except msgspec.ValidationError as error:
             raise _bad_field(error, "query", self._type) from error
+
+
+def _find_deep_member(body: bytes) -> str:
+    """The member of the body that is nested deeper than any that is meant; `body` when there is none."""
+    depth, member = 0, "body"
+    for found in _TOKEN.finditer(body):
+        token = found[0]
+        if token in b"{[":
+            depth += 1
+            if depth > _DEEP:
+                return member
+        elif token in b"}]":
+            depth -= 1
+        elif depth == 1:
+            member = token[1:-1].decode()[:100]
+    return "body"
 
 
 def _is_collection(field_type: msgspec.inspect.Type) -> bool:

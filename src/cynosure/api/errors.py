@@ -105,6 +105,8 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     catalog.RestrictedByPolicy: Answer(403, "ForbiddenException"),
     # Not 409: clients would refresh and send the same change again.
     catalog.RestrictedColumn: Answer(400, "ValidationException"),
+    catalog.NoSuchPlan: Answer(404, "NoSuchPlanIdException"),
+    catalog.NoSuchPlanTask: Answer(404, "NoSuchPlanTaskException"),
     catalog.NoSuchCatalogRole: Answer(404, "NotFoundException"),
     catalog.CatalogRoleExists: Answer(409, "AlreadyExistsException"),
     catalog.NoSuchDropped: Answer(404, "NotFoundException"),
@@ -141,6 +143,7 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     iceberg.DuplicateDialect: Answer(400, "IllegalArgumentException"),
     iceberg.InvalidManifest: Answer(400, "IllegalArgumentException"),
     iceberg.InvalidUpdate: Answer(400, "ValidationException"),
+    iceberg.ColumnExists: Answer(409, "AlreadyExistsException"),
     iceberg.RequirementFailed: Answer(409, "CommitFailedException"),
     iceberg.StaleSnapshot: Answer(409, "CommitFailedException"),
     FileMissing: Answer(404, "NotFoundException"),

@@ -14,6 +14,8 @@
 - `entities.py`, `managed/`   what the store holds of catalogs, namespaces, tables and views
 - `generic/`        tables of other formats; `facade.py` what external catalogs refuse
 - `files/`          metadata files in object storage: export, import, sweep
+- `manifests/`      the manifests of a table, from memory (`recent_manifests.py`, `read_gate.py`) or storage
+- `shaping.py`      columns, partitioning and sort order by names, worked out on the current state
 - `dropped.py`, `feed/`, `retention.py`, `reports.py`   undrop, change feed, expiry at commit, metrics reports
 - `recalling.py`    how the result of a request comes back when it is asked for again with its key
 - `bulk_import.py`  millions of tables at once; `maintenance.py` what servers do by themselves

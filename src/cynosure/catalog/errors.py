@@ -80,6 +80,20 @@ class NoSuchMapping(NotFound):
         super().__init__("The policy is not attached to this target", policy=policy, target=target)
 
 
+class NoSuchPlan(Named, NotFound):
+    """No scan plan of this id, or none of this caller and table, or none any more."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("Scan plan does not exist", fix="Plan the scan again.", name=name[:200])
+
+
+class NoSuchPlanTask(Named, NotFound):
+    """No such part of a scan plan, or not for this caller and table, or not any more."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("Plan task does not exist", fix="Plan the scan again.", name=name[:200])
+
+
 class NoSuchCatalogRole(Named, NotFound):
     """No catalog role of this name in the catalog."""
 

@@ -11,6 +11,7 @@ from cynosure.catalog.dropped import DROPPED
 from cynosure.catalog.entities import CATALOG, GENERIC_TABLE, NAMESPACE, POLICY
 from cynosure.catalog.managed.state import CHUNK, POINTER, SCHEMA, TABLE
 from cynosure.catalog.managed.view_state import VIEW
+from cynosure.catalog.planning.stored import PLAN_END, SCAN_PLAN
 from cynosure.catalog.policies.mappings import POLICY_MAPPING
 from cynosure.catalog.reports import METRICS_REPORT
 from cynosure.catalog.staged import STAGED
@@ -31,6 +32,8 @@ OBJECT_TYPES: tuple[ObjectType[Any], ...] = (
     GENERIC_TABLE,
     METRICS_REPORT,
     STAGED,
+    SCAN_PLAN,
+    PLAN_END,
 )
 
 RESERVED: frozenset[str] = frozenset({"manifest-list", "manifest"})

@@ -7,7 +7,7 @@ Operations are functions `operation(catalog, caller, …)` in `operations/`, one
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.committing import Check, commit_as
@@ -21,11 +21,14 @@ from cynosure.catalog.entities import CatalogEntity
 from cynosure.catalog.errors import RestrictedByPolicy
 from cynosure.catalog.facade import is_facade, refuse_on_facade
 from cynosure.catalog.guards import Guards, join_guards
+from cynosure.catalog.joining import Joining
 from cynosure.catalog.managed.recent import RecentTables
 from cynosure.catalog.names import Identifier, Namespace
 from cynosure.catalog.recent_lists import RecentLists
 from cynosure.catalog.recent_loads import RecentLoads
+from cynosure.catalog.recent_manifests import RecentManifests
 from cynosure.catalog.recent_permits import PermitHeads, RecentPermits
+from cynosure.catalog.recent_plans import Plans
 from cynosure.catalog.restrictions.rule import Restrictions
 from cynosure.catalog.seeing import find_permission, require_permitted
 from cynosure.catalog.settings import CatalogSettings
@@ -70,10 +73,20 @@ class Shared:
     lists: RecentLists = field(default_factory=RecentLists)
     watching: Watching = field(default_factory=Watching)
     """Those who wait for the next commit."""
+    joining: Joining[Any] = field(init=False)
+    """Appends that wait for the one under way."""
+    manifests: RecentManifests = field(init=False)
+    """What was read of the files of tables."""
+    plans: Plans[Any] = field(init=False)
+    """Scans that are being planned."""
     restrictions: Restrictions = field(init=False)
     """What callers may not see of tables."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "manifests", RecentManifests(self.settings))
+        object.__setattr__(self, "plans", Plans(self.settings.planning.concurrent))
+        self.background.stop_with(self.plans.close)
+        object.__setattr__(self, "joining", Joining(self.background))
         object.__setattr__(self, "restrictions", Restrictions(self.persistence, self.tables))
 
 

@@ -17,7 +17,7 @@ OURS: Final = "cynosure."
 THEIRS: Final = "polaris."
 """Apache Polaris reserves these. They mean nothing here, but what it refuses is refused."""
 
-SETTABLE: Final = frozenset({"cynosure.retention.enabled"})
+SETTABLE: Final = frozenset({"cynosure.retention.enabled", "cynosure.commit.rebase-appends"})
 """Properties of ours that are for users to set."""
 
 _POLARIS_SETTABLE: Final = frozenset(

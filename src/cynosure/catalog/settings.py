@@ -1,11 +1,11 @@
 """Settings of the catalog room."""
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from cynosure.common.settings import ByteSize, Duration
+from cynosure.common.settings import ByteSize, Duration, DurationOrZero
 
 
 class SizeSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -19,6 +19,20 @@ class SizeSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Snapshots a table may keep."""
 
 
+class PlanningSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Scans that the server plans for its clients."""
+
+    page_files: Annotated[int, Meta(ge=1, le=100_000)] = 2_000
+    """About how many files one answer of a plan has; the others are asked for by plan tasks."""
+    wait: DurationOrZero = timedelta(seconds=5)
+    """How long a request waits for the first answer of its plan, before it is told to ask again later."""
+    concurrent: Annotated[int, Meta(ge=1)] = 16
+    """Plans that are made in the background at once, per worker process. More are refused with 503."""
+    credentials: Literal["table", "partitions"] = "table"
+    """What the credentials of a plan reach: all files of the table, or only the directories of the planned
+    files, where a plan is complete in one answer and has at most 8 of them."""
+
+
 class CatalogSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """How catalogs behave."""
 
@@ -27,6 +41,12 @@ class CatalogSettings(Struct, frozen=True, forbid_unknown_fields=True):
     Left out: `main` for `cynosure up`, none for `cynosure serve`; empty: none."""
     answers_bytes: ByteSize = 32 * 2**20
     """Memory for tables as they were last answered, per worker process."""
+    manifests_bytes: ByteSize = 128 * 2**20
+    """Memory for manifests and manifest lists that were read, per worker process."""
+    manifest_reads: Annotated[int, Meta(ge=1)] = 16
+    """Manifests that a worker process reads from storage at once."""
+    manifest_reads_bytes: ByteSize = 64 * 2**20
+    """Bytes of manifests that a worker process reads at once. A larger manifest is read alone."""
     page_size: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
     """Entries of one page when a client pages without naming a size."""
     reports_kept: Annotated[int, Meta(ge=0)] = 100
@@ -35,4 +55,6 @@ class CatalogSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """How long the location of a table is kept for a client that stages its creation and is given access to
     it. Longer than any credential lives, and than any client writes before it commits."""
     sizes: SizeSettings = SizeSettings()
+    """See below."""
+    planning: PlanningSettings = PlanningSettings()
     """See below."""

@@ -1,11 +1,11 @@
-"""`cynosure tables …`: list, look at and drop tables, import many at once, restore dropped ones."""
+"""`cynosure tables …`: list, look at, change and drop tables, import many at once, restore dropped ones."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cynosure.cli import options, table_files
+from cynosure.cli import options, table_append, table_files, table_shape, table_stats
 from cynosure.cli.names import OfCatalog, OfNamespace, Separator, format_time, split_name
 from cynosure.cli.operator import run_operator_command
 from cynosure.cli.output import print_fields, print_json, print_table
@@ -15,12 +15,17 @@ from cynosure.cli.roles_output import print_done
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="List, look at and drop tables, import many at once, restore dropped ones.",
+    help="List, look at, change and drop tables, import many at once, restore dropped ones.",
 )
 
 _FILES = "Operate, on the server's machine"
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table.")]
 
+app.command("append")(table_append.append)
+app.command("add-columns")(table_shape.add_columns)
+app.command("set-partitioning")(table_shape.set_partitioning)
+app.command("set-sort-order")(table_shape.set_sort_order)
+app.command("stats")(table_stats.stats)
 app.command("export", rich_help_panel=_FILES)(table_files.export)
 app.command("sweep", rich_help_panel=_FILES)(table_files.sweep)
 

@@ -37,6 +37,8 @@ from cynosure.common.errors import BadInput, Misconfigured, NotAuthenticated
 from cynosure.common.secrets import Secret
 
 if TYPE_CHECKING:
+    from cynosure.client.appends import AppendApi
+    from cynosure.client.shape import ShapeApi
     from cynosure.server.settings import Settings
 
 K = TypeVar("K", bound=Keyed)
@@ -61,9 +63,21 @@ class Server:
         """The generic tables of one of its catalogs."""
         return self._keyed(GenericTableApi(self._api, catalog))
 
+    def appends(self, catalog: str) -> "AppendApi":
+        """Appends to the tables of one of its catalogs."""
+        from cynosure.client.appends import AppendApi
+
+        return self._keyed(AppendApi(self._api, catalog))
+
     def policies(self, catalog: str) -> PolicyApi:
         """The policies of one of its catalogs."""
         return self._keyed(PolicyApi(self._api, catalog))
+
+    def shape(self, catalog: str) -> "ShapeApi":
+        """The shapes of the tables of one of its catalogs."""
+        from cynosure.client.shape import ShapeApi
+
+        return self._keyed(ShapeApi(self._api, catalog))
 
     def _keyed(self, api: K) -> K:
         return api if self._key is None else api.with_key(self._key)

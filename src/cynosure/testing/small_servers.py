@@ -32,7 +32,7 @@ from cynosure.persistence.lifecycle import Persistence, open_persistence_on
 from cynosure.persistence.spi import Backend, ConditionalWrite, Insert, Limits, Reference, Row, Swap
 from cynosure.server.settings import Settings, load_settings
 from cynosure.server.wiring import open_serving
-from cynosure.testing.crash_matrix.halting import When, Write, has_key, name_of
+from cynosure.testing.crash_matrix.halting import When, Write, count_keys, name_of
 
 OpenStore = Callable[[], Backend]
 """Another handle of the same store."""
@@ -144,7 +144,7 @@ class GatedBackend:
 
     async def swap_ref(self, expected: Reference, updated: Reference, rows: Sequence[Row] = ()) -> bool:
         """See `Backend`."""
-        name = "commit" if any(has_key(row) for row in rows) else "part"
+        name = "commit" if any(map(count_keys, rows)) else "part"
         return await self._pass(name, lambda: self._inner.swap_ref(expected, updated, rows))
 
     # --- within ----------------------------------------------------------------------------------

@@ -281,8 +281,13 @@ overwrite-table-with-read-credentials: table TABLE_FULL_METADATA TABLE_READ_DATA
 load-table: table TABLE_READ_PROPERTIES
 load-table-to-write: table TABLE_WRITE_DATA
 load-table-to-read: table TABLE_READ_DATA
+plan-scan: table TABLE_READ_DATA
 table-exists: table TABLE_LIST
 commit-table: table TABLE_WRITE_PROPERTIES
+append-files: table TABLE_ADD_SNAPSHOT TABLE_SET_SNAPSHOT_REF
+add-columns: table TABLE_ADD_SCHEMA TABLE_SET_CURRENT_SCHEMA
+set-partitioning: table TABLE_ADD_PARTITION_SPEC TABLE_WRITE_PROPERTIES
+set-sort-order: table TABLE_ADD_SORT_ORDER TABLE_SET_DEFAULT_SORT_ORDER
 commit-staged-table: namespace TABLE_CREATE
 commit-transaction: table TABLE_WRITE_PROPERTIES TABLE_CREATE
 create-table-in-transaction: namespace TABLE_WRITE_PROPERTIES TABLE_CREATE
@@ -293,6 +298,8 @@ rename-table: table TABLE_DROP / namespace TABLE_LIST TABLE_CREATE
 report-scan: table TABLE_READ_DATA
 report-commit: table TABLE_WRITE_DATA
 list-reports: table TABLE_READ_PROPERTIES
+table-statistics: table TABLE_READ_PROPERTIES
+table-statistics-with-values: table TABLE_READ_PROPERTIES TABLE_READ_DATA
 export-table: table TABLE_WRITE_PROPERTIES
 list-views: namespace VIEW_LIST
 create-view: namespace VIEW_CREATE

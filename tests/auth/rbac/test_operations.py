@@ -2,6 +2,7 @@
 
 import pytest
 
+from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.operations import OPERATIONS, Operation, commit_table_operation
 from cynosure.auth.rbac.privileges import SATISFIED_BY
 from cynosure.iceberg.updates import TableUpdate
@@ -46,6 +47,18 @@ def test_several_updates_need_all_of_their_privileges_once_each():
 
 def test_a_commit_without_updates_needs_to_write_properties():
     assert needs_of(commit_table_operation([])) == [("table", ("TABLE_WRITE_PROPERTIES",))]
+
+
+@pytest.mark.parametrize(
+    ("operation", "actions"),
+    [
+        (ops.ADD_COLUMNS, ("add-schema", "set-current-schema")),
+        (ops.SET_PARTITIONING, ("add-spec", "set-default-spec")),
+        (ops.SET_SORT_ORDER, ("add-sort-order", "set-default-sort-order")),
+    ],
+)
+def test_changes_of_shape_need_what_the_updates_need_that_they_make(operation: Operation, actions: tuple):
+    assert set(operation.needs[0]) == set(commit_table_operation(actions).needs[0])
 
 
 def test_needs_come_with_what_meets_them():

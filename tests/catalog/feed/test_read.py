@@ -10,11 +10,11 @@ from cynosure.catalog.directory import Directory
 from cynosure.catalog.feed.read import FeedChange, read_changes
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.commit_table import TableChange
 from cynosure.catalog.operations.commit_transaction import commit_transaction
 from cynosure.catalog.operations.create_namespace import create_namespace
 from cynosure.catalog.operations.drop_table import drop_table
 from cynosure.catalog.operations.rename_table import rename_table
+from cynosure.catalog.table_changes import TableChange
 from cynosure.common.errors import BadInput
 from cynosure.persistence.history.chain import Chain
 from cynosure.persistence.references import DEFAULT_REALM

@@ -5,9 +5,9 @@ import pytest
 from cynosure.catalog.errors import NoSuchTable
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.commit_table import TableChange
 from cynosure.catalog.operations.commit_transaction import commit_transaction
 from cynosure.catalog.operations.load_table import load_table
+from cynosure.catalog.table_changes import TableChange
 from cynosure.common.errors import BadInput
 from cynosure.iceberg.errors import RequirementFailed
 from cynosure.testing.small_catalog import ROOT

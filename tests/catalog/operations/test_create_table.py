@@ -8,9 +8,10 @@ import pytest
 from cynosure.catalog.errors import LocationRefused, NoSuchNamespace, NoSuchTable, TableExists
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_table import commit_table
 from cynosure.catalog.operations.load_table import load_table, table_exists
 from cynosure.catalog.operations.rename_table import rename_table
+from cynosure.catalog.table_changes import TableChange
 from cynosure.iceberg.errors import InvalidMetadata, RequirementFailed
 from cynosure.testing.small_catalog import ROOT
 from tests.catalog.tables import T, decoded, make, requirements, updates

@@ -15,7 +15,7 @@ from cynosure.catalog.locations import location_key
 from cynosure.catalog.managed.state import POINTER, TablePointer
 from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_table import commit_table
 from cynosure.catalog.operations.commit_transaction import commit_transaction
 from cynosure.catalog.operations.create_namespace import create_namespace
 from cynosure.catalog.operations.drop_table import drop_table
@@ -24,6 +24,7 @@ from cynosure.catalog.operations.load_table import load_table, load_table_for_da
 from cynosure.catalog.operations.register_table import register_table
 from cynosure.catalog.operations.rename_table import rename_table
 from cynosure.catalog.operations.unregister_table import unregister_table
+from cynosure.catalog.table_changes import TableChange
 from cynosure.common.errors import AlreadyExists, BadInput
 from cynosure.iceberg.errors import InvalidMetadata
 from cynosure.persistence.commit import Prepared, View

@@ -22,10 +22,15 @@ pytestmark = pytest.mark.anyio
 
 EVERY_CASE = [*CASES, *GENERIC_CASES, *POLICY_CASES]
 CLOSED = {
+    "table statistics",
     "commit properties",
     "commit two kinds",
     "commit what has no privilege of its own",
     "commit nothing",
+    "append files",
+    "add columns",
+    "set partitioning",
+    "set sort order",
     "transaction",
     "drop table",
     "purge table",
@@ -37,6 +42,7 @@ CLOSED = {
     "export",
     "load credentials",
     "sign a request",
+    "sign for a plan",
 }
 """Where a policy is on the table itself."""
 CLOSED_BELOW = {"load generic table to read", "load generic table to write", "drop generic table"}

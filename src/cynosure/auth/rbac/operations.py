@@ -77,8 +77,16 @@ OVERWRITE_TABLE_DELEGATED_READ = _operation(
 LOAD_TABLE = _operation("load-table", "table", P.TABLE_READ_PROPERTIES)
 LOAD_TABLE_TO_WRITE = _operation("load-table-to-write", "table", P.TABLE_WRITE_DATA)
 LOAD_TABLE_TO_READ = _operation("load-table-to-read", "table", P.TABLE_READ_DATA)
+PLAN_SCAN = _operation("plan-scan", "table", P.TABLE_READ_DATA)
 TABLE_EXISTS = _operation("table-exists", "table", P.TABLE_LIST)
 COMMIT_TABLE = _operation("commit-table", "table", P.TABLE_WRITE_PROPERTIES)
+APPEND_FILES = _operation("append-files", "table", P.TABLE_ADD_SNAPSHOT, P.TABLE_SET_SNAPSHOT_REF)
+ADD_COLUMNS = _operation("add-columns", "table", P.TABLE_ADD_SCHEMA, P.TABLE_SET_CURRENT_SCHEMA)
+SET_PARTITIONING = _operation(
+    "set-partitioning", "table", P.TABLE_ADD_PARTITION_SPEC, P.TABLE_WRITE_PROPERTIES
+)
+SET_SORT_ORDER = _operation("set-sort-order", "table", P.TABLE_ADD_SORT_ORDER, P.TABLE_SET_DEFAULT_SORT_ORDER)
+"""These four need what the standard updates that they make need (`UPDATE_NEEDS`)."""
 CREATE_TABLE_BY_COMMIT = _operation("commit-staged-table", "namespace", P.TABLE_CREATE)
 COMMIT_TRANSACTION = _operation("commit-transaction", "table", P.TABLE_WRITE_PROPERTIES, P.TABLE_CREATE)
 CREATE_IN_TRANSACTION = _operation(
@@ -93,6 +101,10 @@ RENAME_TABLE = _operation(
 REPORT_SCAN = _operation("report-scan", "table", P.TABLE_READ_DATA)
 REPORT_COMMIT = _operation("report-commit", "table", P.TABLE_WRITE_DATA)
 LIST_REPORTS = _operation("list-reports", "table", P.TABLE_READ_PROPERTIES)
+TABLE_STATISTICS = _operation("table-statistics", "table", P.TABLE_READ_PROPERTIES)
+TABLE_STATISTICS_WITH_VALUES = _operation(
+    "table-statistics-with-values", "table", P.TABLE_READ_PROPERTIES, P.TABLE_READ_DATA
+)
 EXPORT_TABLE = _operation("export-table", "table", P.TABLE_WRITE_PROPERTIES)
 
 # --- views --------------------------------------------------------------------------------------------------

@@ -30,6 +30,10 @@ _FILES: Final = (ops.LOAD_TABLE_TO_READ,)
 _CLOSED: Final = (
     ops.LOAD_TABLE_TO_WRITE,
     ops.COMMIT_TABLE,
+    ops.APPEND_FILES,
+    ops.ADD_COLUMNS,
+    ops.SET_PARTITIONING,
+    ops.SET_SORT_ORDER,
     ops.COMMIT_TRANSACTION,
     ops.DROP_TABLE,
     ops.PURGE_TABLE,
@@ -39,6 +43,9 @@ _CLOSED: Final = (
     # Reports tell how many rows and files there are, and what others ask for.
     ops.LIST_REPORTS,
     ops.REPORT_COMMIT,
+    # So do statistics, and what is in partitions besides.
+    ops.TABLE_STATISTICS,
+    ops.TABLE_STATISTICS_WITH_VALUES,
     ops.LOAD_GENERIC_TABLE_TO_READ,
     ops.LOAD_GENERIC_TABLE_TO_WRITE,
     ops.DROP_GENERIC_TABLE,
@@ -60,6 +67,8 @@ _HARMLESS: Final = (
     # What a table tells without its data; creating one gives access to what its creator writes.
     ops.LOAD_TABLE,
     ops.TABLE_EXISTS,
+    # Answers with what is left, as `load-table` does (`planning/viewer.py`).
+    ops.PLAN_SCAN,
     ops.REPORT_SCAN,
     ops.LIST_TABLES,
     ops.CREATE_TABLE,

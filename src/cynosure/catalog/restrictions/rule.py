@@ -141,6 +141,10 @@ class Restrictions:
         found = self._require_fitting(asked, in_force, table)
         return None if found is None else self._answers.get(table, snapshots, found)
 
+    def effective(self, in_force: InEffect, asked: Asked, table: ManagedTable) -> ReadRestrictions | None:
+        """What a reader of this version has to apply; otherwise as `answer`."""
+        return self._require_fitting(asked, in_force, table)
+
     async def check_schema_change(
         self, view: View, target: TableTarget, before: TableMetadata, after: TableMetadata
     ) -> None:

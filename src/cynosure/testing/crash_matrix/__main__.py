@@ -10,18 +10,20 @@ import os
 import sys
 import tempfile
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import asyncpg
 import httpx
 
+from cynosure.testing.crash_matrix import joined
 from cynosure.testing.crash_matrix.halting import How
 from cynosure.testing.crash_matrix.mutations import MUTATIONS
 from cynosure.testing.crash_matrix.pair import open_pair
 from cynosure.testing.crash_matrix.table import Result, render
-from cynosure.testing.crash_matrix.trial import Trials, Verdict
+from cynosure.testing.crash_matrix.trial import Step, Trials, Verdict
 from cynosure.testing.harness.processes import Processes
 
 
@@ -35,7 +37,7 @@ def main() -> None:
         "--pairs", type=int, default=2, help="of servers that are tried at once on each store"
     )
     options = parser.parse_args()
-    names = [name for name in MUTATIONS if options.only in name]
+    names = [name for name in (*MUTATIONS, joined.NAME) if options.only in name]
     results = asyncio.run(_run(options.store or ["SQLite", "PostgreSQL"], names, options.pairs))
     if options.page is not None:
         options.page.write_text(render(results))
@@ -67,19 +69,28 @@ async def _run_on(store: str, names: list[str]) -> list[Result]:
 
 async def _try(trials: Trials, store: str, mutation: str) -> list[Result]:
     results = []
-    prepare = MUTATIONS[mutation]
-    normal = await trials.watch(prepare)
+    run, steps = await _choose(trials, mutation)
     hows: tuple[How, ...] = ("kill", "stop")
     for how in hows:
-        for step in normal.steps():
+        for step in steps:
             try:
-                verdict = await trials.run(prepare, normal, step, how)
+                verdict = await run(step, how)
             except (AssertionError, httpx.HTTPError) as error:
                 verdict = Verdict(0, False, "", (repr(error),))
             results.append(Result(store, mutation, how, step, verdict))
             said = "; ".join(verdict.problems) or f"{verdict.status}, {verdict.first}"
             print(f"{store}: {mutation}: {how} {step}: {said}", flush=True)
     return results
+
+
+async def _choose(
+    trials: Trials, mutation: str
+) -> tuple[Callable[[Step, How], Awaitable[Verdict]], Sequence[Step]]:
+    if mutation == joined.NAME:
+        return joined.JoinedTrials(trials.pair, trials.world).run, joined.STEPS
+    prepare = MUTATIONS[mutation]
+    normal = await trials.watch(prepare)
+    return partial(trials.run, prepare, normal), normal.steps()
 
 
 @asynccontextmanager

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import httpx
 
+from cynosure.testing.appended import data_file
 from cynosure.testing.crash_matrix.probes import all_of, is_gone, like_answered, lists, shows
 from cynosure.testing.crash_matrix.world import (
     CATALOG,
@@ -74,6 +75,47 @@ async def _commit_table(world: World) -> Call:
         return "" if len(log) == 1 else f"{len(log)} commits"
 
     return Call("POST", table, body, 200, all_of(like_answered(table), once))
+
+
+def _shape_of(table: str, change: str) -> str:
+    return f"{table.replace(CATALOG, OURS)}/{change}"
+
+
+async def _append_files(world: World) -> Call:
+    table = await world.table()
+    location = (await world.send("GET", table)).json()["metadata"]["location"]
+    file = data_file(location, "one")
+
+    async def probe(http: httpx.AsyncClient, answer: httpx.Response) -> str:
+        metadata = (await http.get(table)).json()["metadata"]
+        found = [each["snapshot-id"] for each in metadata["snapshots"]]
+        told = answer.json()["snapshot-id"]
+        return "" if found == [told] else f"GET {table}: snapshots {found}, not [{told}]"
+
+    return Call("POST", _shape_of(table, "append"), {"data-files": [file]}, 200, probe)
+
+
+async def _add_columns(world: World) -> Call:
+    table = await world.table()
+    body = {
+        "columns": [{"name": "added", "type": {"type": "list", "element": "int", "element-required": True}}]
+    }
+    probe = all_of(like_answered(table), shows(table, metadata__last_column_id=3))
+    return Call("POST", _shape_of(table, "add-columns"), body, 200, probe)
+
+
+async def _set_partitioning(world: World) -> Call:
+    table = await world.table()
+    body = {"fields": [{"source": "id", "transform": "bucket[4]"}]}
+    probe = all_of(like_answered(table), shows(table, metadata__last_partition_id=1000))
+    return Call("POST", _shape_of(table, "set-partitioning"), body, 200, probe)
+
+
+async def _set_sort_order(world: World) -> Call:
+    table = await world.table()
+    body = {"fields": [{"source": "id", "direction": "desc"}]}
+    probe = all_of(like_answered(table), shows(table, metadata__default_sort_order_id=1))
+    return Call("POST", _shape_of(table, "set-sort-order"), body, 200, probe)
 
 
 async def _rename_table(world: World) -> Call:
@@ -273,6 +315,10 @@ CONTENT: Final[tuple[Prepare, ...]] = (
     _stage_table,
     _register_table,
     _commit_table,
+    _append_files,
+    _add_columns,
+    _set_partitioning,
+    _set_sort_order,
     _rename_table,
     _drop_table,
     _purge_table,

@@ -41,7 +41,8 @@ How = Literal["kill", "stop", "watch"]
 """`watch`: only note what is seen."""
 When = Literal["before", "after"]
 Write = str
-"""`reserve`, `commit`, `finalize`, or `part N`: the N-th other change of a reference, counted from 1."""
+"""`reserve`, `commit`, `finalize`, `joint` (a commit that several requests share), or `part N`: the N-th
+other change of a reference, counted from 1."""
 T = TypeVar("T")
 
 
@@ -142,7 +143,7 @@ class HaltingBackend:
 
     async def swap_ref(self, expected: Reference, updated: Reference, rows: Sequence[Row] = ()) -> bool:
         """See `Backend`."""
-        name = "commit" if any(has_key(row) for row in rows) else "part"
+        name = name_commit(max(map(count_keys, rows), default=0))
         return await self._halting(name, lambda: self._inner.swap_ref(expected, updated, rows))
 
     async def delete_ref(self, expected: Reference) -> bool:
@@ -193,12 +194,17 @@ def name_of(write: ConditionalWrite) -> Write:
     return ""
 
 
-def has_key(row: Row) -> bool:
-    """Whether it is a commit of a request with a key."""
+def name_commit(keys: int) -> Write:
+    """What a swap of a reference is, whose commit has so many requests with a key."""
+    return ("part", "commit")[keys] if keys < 2 else "joint"
+
+
+def count_keys(row: Row) -> int:
+    """How many requests with a key it has, if it is a commit."""
     if row.key.type != COMMIT.name:
-        return False
+        return 0
     commit, _ = unseal(COMMIT, row.key, row.blob)
-    return any(request.key_hash for request in commit.record.requests)
+    return sum(bool(request.key_hash) for request in commit.record.requests)
 
 
 def open_backend(url: str, options: Mapping[str, str]) -> Backend:

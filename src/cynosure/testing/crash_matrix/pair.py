@@ -9,7 +9,7 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx
 import psutil
@@ -48,7 +48,7 @@ class Pair:
         self.files = files
         """Where files of catalogs may be."""
 
-    async def wait_halted(self, sent: "asyncio.Task[httpx.Response]") -> bool:
+    async def wait_halted(self, sent: "asyncio.Task[Any]") -> bool:
         """Whether the order was carried out; `False` when the request ended without reaching it.
 
         What is written after an answer is waited for as well, for a while.

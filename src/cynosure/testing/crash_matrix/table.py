@@ -43,6 +43,9 @@ In every cell that does not say otherwise: the effect is there, once; all answer
 status and body, secrets included, which work; every repeated answer says `Idempotency-Replayed: true`; and
 after the first server went on, nothing has changed any more. `other steps` are changes of references on the
 way to the commit and after it, such as making a catalog's own reference; it halts before and after each.
+`append files together` are 12 requests at once to one table: whoever comes first is committed alone, the
+others by a commit that they share, which is among the other steps. A cell says `found` when the second server
+found one of them done, and the worst that a client of the first one was told.
 """
 
 

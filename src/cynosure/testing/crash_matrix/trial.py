@@ -65,12 +65,12 @@ class Trials:
     """Tries requests on a pair of servers."""
 
     def __init__(self, pair: Pair) -> None:
-        self._pair = pair
+        self.pair = pair
         self.world = World(pair.to_steady, pair.files)
 
     async def watch(self, prepare: Prepare) -> Normal:
         """Have a request answered without any fault, and see what it writes."""
-        pair = self._pair
+        pair = self.pair
         call = await prepare(self.world)
         heads = await pair.chain.heads()
         pair.order(Order("watch"))
@@ -87,7 +87,7 @@ class Trials:
 
     async def run(self, prepare: Prepare, normal: Normal, step: Step, how: How) -> Verdict:
         """Halt a request at a step, repeat it elsewhere, and judge."""
-        pair = self._pair
+        pair = self.pair
         call = await prepare(self.world)
         heads, key = await pair.chain.heads(), _new_key()
         problems: list[str] = []
@@ -125,16 +125,16 @@ class Trials:
         return Verdict(second.status_code, REPLAYED in second.headers, first, tuple(problems))
 
     async def _settled(self, problems: list[str], reached: Heads) -> None:
-        later = await self._pair.chain.since(reached)
+        later = await self.pair.chain.since(reached)
         if later.requests:
             told = [(each.operation, [change.kind for change in each.changes]) for each in later.requests]
             problems.append(f"the first server changed something afterwards: {told}")
 
     async def _recover(self, sent: "asyncio.Task[httpx.Response]") -> None:
-        process = self._pair.halting.process
+        process = self.pair.halting.process
         if process.is_running:
             process.sigcont()
-        await self._pair.revive()
+        await self.pair.revive()
         await asyncio.wait([sent], timeout=30)
         if not sent.done():
             sent.cancel()
@@ -154,7 +154,7 @@ class Trials:
     async def _until_noted(self, call: Call) -> None:
         """The record of what is in the chain is finalized after the answer."""
         async with asyncio.timeout(30):
-            while "finalize" not in self._pair.orders.seen():  # noqa: ASYNC110 - of another process
+            while "finalize" not in self.pair.orders.seen():  # noqa: ASYNC110 - of another process
                 await asyncio.sleep(0.01)
 
 

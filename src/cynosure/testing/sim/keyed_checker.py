@@ -85,10 +85,13 @@ class _Key:
         if is_checked and self._keyed.was_without_rights(attempt.principal, attempt.invoked, attempt.ended):
             raise BrokenRule("who may not is not told", _about(attempt))
         if attempt.answer.status < 300 and attempt.operation.kind not in EFFECTLESS:
-            result, commit_id, sequence = msgspec.msgpack.decode(attempt.answer.body)
-            said = (result, commit_id, sequence)
+            said = msgspec.msgpack.decode(attempt.answer.body)
             effects = [each for each in self._landed if not each.is_refusal and each.at < attempt.ended]
-            if said not in [(each.result, each.commit_id, each.sequence) for each in effects]:
+            if attempt.operation.kind == "join":  # The result alone says which commit it is of.
+                there = [[each.result] for each in effects]
+            else:
+                there = [[each.result, each.commit_id, each.sequence] for each in effects]
+            if said not in there:
                 raise BrokenRule("who is told success finds it in the chain", f"{_about(attempt)}: {said}")
 
     def _check_in_epoch(self, attempt: KeyedAttempt, epoch: int) -> None:

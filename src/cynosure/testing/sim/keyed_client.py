@@ -22,7 +22,7 @@ from cynosure.persistence.spi import ObjId, RefKey
 from cynosure.testing.sim.client import Servers
 from cynosure.testing.sim.keyed_history import KeyedAttempt, KeyedHistory
 from cynosure.testing.sim.keyed_work import KeyedWork
-from cynosure.testing.sim.operations import ACCOUNTS, Operation
+from cynosure.testing.sim.operations import ACCOUNTS, SHARED, Operation
 from cynosure.testing.sim.server import CATALOG, REALM, REFERENCES, ServerDied
 from cynosure.testing.sim.weather import CLOCK_SLACK_S, Keyed, Weather
 
@@ -39,6 +39,7 @@ _KINDS: Final = {
     "rename": 4,
     "ensure": 6,
     "tally": 4,
+    "join": 10,
     "malformed": 3,
 }
 
@@ -102,8 +103,20 @@ class KeyedClient:
                 if self._rng.random() < self._settings.twins:
                     self._history.count("keys sent several times at once")
                     await asyncio.gather(*(self.insist(intent) for _ in range(self._rng.choice((2, 3)))))
+                elif intent.operation.kind == "join":
+                    await asyncio.gather(*map(self.insist, self._draw_company(intent)))
                 else:
                     await self.insist(intent)
+
+    def _draw_company(self, first: Intent) -> list[Intent]:
+        """What goes well together, sent at the same time: each with a key, and repeated, by itself."""
+        company = [first]
+        name = first.operation.args[0]
+        for number in range(self._rng.randrange(1, 9)):
+            operation = Operation("join", (name, self._rng.randrange(1000)))
+            company.append(Intent(f"{first.key}-{number}", first.reference, operation))
+        self._pool.used += [(intent, self._history.now_s) for intent in company[1:]]
+        return company
 
     async def insist(self, intent: Intent) -> None:
         """Send a request until it is answered, or patience is at its end."""
@@ -202,6 +215,10 @@ class KeyedClient:
                 return Operation(kind, (name, f"{rng.choice('xy')}{rng.randrange(self._weather.names)}"))
             case "drop":
                 return Operation(kind, (name,))
+            case "join":
+                shared = rng.choice((name, f"{SHARED}0", f"{SHARED}1"))
+                # What it says beside the name makes it another payload, and nothing else.
+                return Operation(kind, (shared, rng.randrange(1000)))
             case "tally":
                 return Operation(kind, (rng.choice("xy"),))
             case "transfer":

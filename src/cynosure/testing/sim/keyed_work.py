@@ -2,10 +2,10 @@
 
 Every shape that operations of the catalog have is here: one commit; a look at the state and slow work before
 it (`register`); a commit of its own on the way (`provision`); an answer without any commit, another one each
-time (`stage`); a refusal that needs no state (`malformed`).
+time (`stage`); a refusal that needs no state (`malformed`); one commit for several requests (`join`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any, Final
@@ -14,27 +14,32 @@ import msgspec
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.committing import commit_as, commit_part, end_rehearsal, find_recalled, refusing
+from cynosure.auth.committing_together import Member, Worked, commit_together
 from cynosure.auth.receipts import Kept, Recall, Sealed
 from cynosure.auth.request_key import RequestKey
 from cynosure.catalog.recalling import RecalledVersion, Version
-from cynosure.common.errors import AlreadyExists, BadInput, Forbidden, NotFound
+from cynosure.common.errors import AlreadyExists, BadInput, Conflict, Forbidden, NotFound
 from cynosure.idempotency.record import Answer
 from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import ObjId, RefKey
 from cynosure.testing.sim.keyed_history import KeyedAttempt, KeyedHistory
-from cynosure.testing.sim.operations import ENTITY, Operation, prepare
+from cynosure.testing.sim.operations import ENTITY, SHARED, Operation, prepare
 from cynosure.testing.sim.server import REALM, SimServer
 
 EFFECTLESS: Final = frozenset({"stage", "malformed"})
 """Kinds that commit nothing."""
 _CREATING: Final = frozenset({"create", "register", "provision", "stage"})
-_ON_A_NAME: Final = frozenset({"increment", "set-if", "rename", "drop"})
+_ON_A_NAME: Final = frozenset({"increment", "set-if", "rename", "drop", "join"})
+_LEFT_OUT: Final = 0.1
+"""Chance that a change does nothing for one of those who could share it."""
 _HELPER: Final = Operation("ensure", ("helper", "helpers/"))
 
 
 def meaning(operation: Operation) -> Operation:
     """The change that an operation comes down to."""
+    if operation.kind == "join":
+        return Operation("join", (operation.args[0], 1))
     return Operation("create", operation.args) if operation.kind in _CREATING else operation
 
 
@@ -96,6 +101,8 @@ class KeyedWork:
                 return await self._register(caller)
             case "provision":
                 return await self._provision(caller)
+            case "join":
+                return await self._join(caller)
         return await self._commit(caller)
 
     async def _stage(self, name: str) -> list[Any]:
@@ -124,6 +131,37 @@ class KeyedWork:
             part = msgspec.structs.replace(caller, request_id=f"{caller.request_id}/part")
             await commit_part(self._committer, part, "helper", lambda view: self._prepare(_HELPER, view))
         return await self._commit(caller)
+
+    async def _join(self, caller: Caller) -> list[Any]:
+        """Alone, or with those who want the same of this server meanwhile: as appends to a table."""
+        name = self._attempt.operation.args[0]
+        member = Member(caller, "join", self._check, self._recall())
+
+        async def alone() -> Any:
+            return (await self._commit(caller))[0]
+
+        async def together(members: Sequence[Member[Any]]) -> Mapping[Member[Any], Any]:
+            return await self._commit_together(name, members)
+
+        key = (self._attempt.reference, name)
+        return [await self._server.joining.run(key, member, alone, together)]
+
+    async def _commit_together(self, name: str, members: Sequence[Member[Any]]) -> Mapping[Member[Any], Any]:
+        async def work(view: View, allowed: Sequence[Member[Any]]) -> Worked[Any]:
+            await self._take_time()
+            if self._rng.random() < _LEFT_OUT / 2:
+                raise Conflict("Not for several at once")
+            taken = [member for member in allowed if self._rng.random() >= _LEFT_OUT] or allowed[:1]
+            prepared = await self._prepare(Operation("join", (name, len(taken))), view)
+            results = dict.fromkeys(taken, prepared.result)
+            return Worked(results, prepared.changes, prepared.objects, prepared.feed, prepared.feed)
+
+        results = await commit_together(self._committer, members, work)
+        history = self._keyed.history
+        history.note(self._server.name, "joins", name, [each.caller.request_id for each in results])
+        history.count("requests joined", len(results))
+        history.count("requests left out", len(members) - len(results))
+        return results
 
     async def _commit(self, caller: Caller) -> list[Any]:
         operation = meaning(self._attempt.operation)
@@ -166,7 +204,8 @@ class KeyedWork:
             if self._hides:
                 raise NotFound("No such entity") from refusal
             raise refusal
-        if operation.kind in _ON_A_NAME and await view.find("names", operation.args[0].encode()) is None:
+        is_needed = operation.kind in _ON_A_NAME and not operation.args[0].startswith(SHARED)
+        if is_needed and await view.find("names", operation.args[0].encode()) is None:
             raise NotFound("No such entity", name=operation.args[0])
         return {}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from cynosure.testing.sim.operations import ACCOUNTS, OPENING_BALANCE, Operation
+from cynosure.testing.sim.operations import ACCOUNTS, OPENING_BALANCE, SHARED, Operation
 
 
 class Refused(Exception):
@@ -133,6 +133,18 @@ def _transfer(things: Things, result: Any, source: str, target: str, amount: int
     return [things[source].counter, things[target].counter]
 
 
+def _join(things: Things, result: Any, name: str, members: int) -> Any:
+    """One of those that were counted at once: they follow each other."""
+    if name.startswith(SHARED):
+        things.setdefault(name, Thing(0, f"{name}/", 0))
+    thing = _thing(things, name)
+    things[name] = replace(thing, counter=thing.counter + 1)
+    if result is None:
+        return None
+    before, told, _ = result
+    return result if told == members and before <= thing.counter < before + members else [thing.counter]
+
+
 def _read(things: Things, result: Any, name: str) -> int:
     return _thing(things, name).counter
 
@@ -148,5 +160,6 @@ _MEANING: dict[str, Callable[..., Any]] = {
     "drop-first": _drop_first,
     "tally": _tally,
     "transfer": _transfer,
+    "join": _join,
     "read": _read,
 }

@@ -23,6 +23,8 @@ from cynosure.persistence.store import NewObject
 ACCOUNTS = 4
 OPENING_BALANCE = 100
 SCAN_LIMIT = 100
+SHARED = "shared-"
+"""Names that begin so are there as soon as something is counted under them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,18 @@ async def _transfer(edit: _Edit, source: str, target: str, amount: int) -> tuple
     return paying.counter - amount, paid.counter + amount
 
 
+async def _join(edit: _Edit, name: str, members: int) -> list[int]:
+    """Count several requests at once, of which each has a record of its own, with the same result.
+
+    The result names the preparation, so an answer says which one it is of.
+    """
+    if name.startswith(SHARED) and await edit.find(name) is None:
+        return [0, members, edit.create(name, f"{name}/", members)]
+    entity = await edit.get(name)
+    edit.count(entity, entity.counter + members)
+    return [entity.counter, members, edit.new_id()]
+
+
 async def _read(edit: _Edit, name: str) -> int:
     return (await edit.get(name)).counter
 
@@ -221,6 +235,7 @@ _PREPARE: dict[str, Callable[..., Awaitable[Any]]] = {
     "drop-first": _drop_first,
     "tally": _tally,
     "transfer": _transfer,
+    "join": _join,
     "read": _read,
 }
 

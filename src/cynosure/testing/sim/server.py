@@ -11,6 +11,8 @@ from random import Random
 from typing import Any, TypeVar
 
 from cynosure.api.idempotency import describe
+from cynosure.catalog.background import Background
+from cynosure.catalog.joining import Joining
 from cynosure.common.errors import CynosureError
 from cynosure.idempotency.engine import Idempotency
 from cynosure.idempotency.record import PART, RECORD
@@ -163,6 +165,8 @@ class SimServer:
         self._task_loop = TaskLoop(clock, rng, poll_s=1.0)
         self.committers = {key: self._committer(key) for key in REFERENCES}
         self.idempotency = self._make_idempotency(system)
+        self._background = Background()
+        self.joining: Joining[Any] = Joining(self._background)
         self.executing: set[str] = set()
         """Keys of the requests that are being executed, for the checker."""
 
@@ -246,6 +250,7 @@ class SimServer:
         if self.idempotency is not None:
             await self.idempotency.close()
             await self._batcher.close()
+        await self._background.close()
         for committer in self.committers.values():
             await committer.close()
         await self.lease.__aexit__(None, None, None)
@@ -265,6 +270,9 @@ class SimServer:
         """Kill -9. Clients notice a little later."""
         self.is_up = False
         self.process.kill()
+        for waiting in self.joining._waiting.values():
+            # Its tasks are thrown away after the run; they must find nobody then to hand their turn to.
+            waiting.clear()
         for answer in self._waiting:
             self._loop.outside.call_later(self._network.travel_s(), _break_off, answer)
         self._waiting.clear()

@@ -172,6 +172,9 @@ def draw_keyed_weather(rng: Random) -> Weather:
             cleanup=CleanupSettings(interval=timedelta(seconds=rng.choice((2, 8)))),
         ),
     )
+    if rng.random() < 0.25:
+        # All want the same at once, so that most of it is committed together.
+        keyed = replace(keyed, kinds=("join", "create", "drop"))
     # What a key's commit wrote is needed for as long as the key is known.
     retention = timedelta(seconds=2 * weather.key_lifetime_s)
     return replace(
