@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from cynosure.testing.crash_matrix.halting import How, When
+from cynosure.testing.crash_matrix.joined import JoinedTrials
 from cynosure.testing.crash_matrix.mutations import MUTATIONS
 from cynosure.testing.crash_matrix.pair import Pair, open_pair
 from cynosure.testing.crash_matrix.trial import REPLAYED, Normal, Step, Trials
@@ -78,6 +79,16 @@ async def test_whatever_happens_to_its_server_a_request_has_one_effect_and_one_a
         scene.normal[mutation] = await scene.trials.watch(prepare)
 
     verdict = await scene.trials.run(prepare, scene.normal[mutation], Step(when, write), how)
+
+    assert verdict.problems == ()
+
+
+@pytest.mark.parametrize(("how", "when"), [("kill", "after"), ("stop", "before")])
+async def test_whatever_happens_to_the_server_of_appends_that_share_a_commit_each_has_one_effect(
+    scene: Scene, how: How, when: When
+) -> None:
+    """I73, I74, I81."""
+    verdict = await JoinedTrials(scene.pair, scene.trials.world).run(Step(when, "joint"), how)
 
     assert verdict.problems == ()
 

@@ -90,6 +90,8 @@ EXERCISED_WITH_KEYS = (
     "messages late",
     "pauses",
     "refusals in the chain",
+    "requests joined",
+    "requests left out",
     "rights revoked",
     "rows removed of idempotency-record",
     "server executes again",

@@ -18,6 +18,7 @@ from cynosure.idempotency.engine import Execute, Idempotency, Outcome
 from cynosure.idempotency.leases import Leases
 from cynosure.idempotency.record import RECORD, Answer, Record, unpack_answer
 from cynosure.idempotency.reservations import Claim, Held, Reservations
+from cynosure.persistence.commit import AlreadyCommitted, Committed, Committer, Prepared, Request, View
 from cynosure.persistence.store import Versioned
 from cynosure.testing.sim.weather import Faults, Weather, draw_keyed_weather
 from tests.robustness.mutants import Mutant, check_noticed
@@ -173,6 +174,24 @@ class ForgetsSoon(Reservations):
         return msgspec.structs.replace(record, expires_us=record.created_us + self._kept_us // 3)
 
 
+class ForgetsJoinedKeys(Committer):
+    """Looks only for the key of the first of those that share a change."""
+
+    async def commit(self, request: Request[Any]) -> Committed[Any] | AlreadyCommitted:
+        return await super().commit(replace(request, joined_keys=()))
+
+
+class LeavesOutJoinedRecords(Committer):
+    """Writes down the last of those that share a change as if it had not come."""
+
+    async def commit(self, request: Request[Any]) -> Committed[Any] | AlreadyCommitted:
+        async def prepare(view: View) -> Prepared[Any]:
+            prepared = await request.prepare(view)
+            return replace(prepared, joined=prepared.joined[:-1])
+
+        return await super().commit(replace(request, prepare=prepare))
+
+
 def busy(weather: Weather) -> Weather:
     """Nothing goes wrong, except that several clients want the same of several servers."""
     assert weather.keyed is not None
@@ -232,6 +251,14 @@ def revoking(weather: Weather) -> Weather:
     return replace(weather, keyed=replace(weather.keyed, revoke_s=0.5, repeated=0.5))
 
 
+def joining(weather: Weather) -> Weather:
+    """Nearly everything is committed together, and asked for again."""
+    weather = busy(weather)
+    assert weather.keyed is not None
+    keyed = replace(weather.keyed, kinds=("join", "increment"), twins=0.0, repeated=0.5, reused=0.0)
+    return replace(weather, keyed=keyed, think_s=0.05, servers=1)
+
+
 def reusing(weather: Weather) -> Weather:
     """The wrong keys, all the time."""
     weather = busy(weather)
@@ -259,6 +286,13 @@ MUTANTS = (
     Mutant(TakesOverWhileItIsHeld, "reservations", busy, ("a lease that runs is respected",)),
     Mutant(TakesAnyPayload, "reservations", reusing, ("a key stands for one payload", *ONCE)),
     Mutant(RenewsBehindItsOwnBack, "reservations", taking_long, GIVEN_UP),
+    Mutant(ForgetsJoinedKeys, "committer", joining, ONCE, first_seed=3),
+    Mutant(
+        LeavesOutJoinedRecords,
+        "committer",
+        joining,
+        ("who is told success finds it in the chain", "results are those of the order in the chain"),
+    ),
     Mutant(ForgetsSoon, "reservations", busy, ("a key is known for its lifetime",)),
 )
 

@@ -29,6 +29,8 @@ def run_demo(*arguments: str) -> str:
 def test_the_demo_ends_by_itself_without_a_terminal():
     output = run_demo()
 
+    assert "16 appends answered" in output
+    assert "1 of 19 files" in output
     assert "ann MAY NOT commit-table" in output
     assert "policies='shop.only-charts'" in output
 
@@ -37,6 +39,7 @@ def test_the_demo_on_s3_vends_and_shows_no_key(s3_url: str):
     output = run_demo("--s3")
 
     assert "s3.session-token = ********" in output
+    assert "2 rows in 1 files are in snapshot" in output
     assert output.count("access denied") == 5
     assert str(urlsplit(s3_url).password) not in output
 

@@ -43,6 +43,7 @@ PARAMETERS = {
     "catalogRoleName": "catalog_admin",
     "principalName": "root",
     "principalRoleName": "service_admin",
+    "plan-id": "x",
     "id": "1",
 }
 VERSION = {
@@ -155,6 +156,13 @@ _NOTIFICATION = {
         "metadata-location": "",
     },
 }
+_OURS = "/api/catalog/cynosure/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+_SIGNED = {
+    "region": "us-east-1",
+    "method": "GET",
+    "uri": "http://127.0.0.1:9/bucket/t/file",
+    "headers": {},
+}
 BODIES: dict[tuple[str, str], Any] = {
     ("post", "/api/catalog/cynosure/v1/{prefix}/dropped/{id}/restore"): {},
     ("post", f"{_NS}/tables/{{table}}/metrics"): _REPORT,
@@ -170,12 +178,14 @@ BODIES: dict[tuple[str, str], Any] = {
     ("put", f"{_POLARIS}/policies/{{policy-name}}/mappings"): _ON_CATALOG,
     ("post", f"{_POLARIS}/policies/{{policy-name}}/mappings"): _ON_CATALOG,
     ("post", f"{_NS}/tables/{{table}}/notifications"): _NOTIFICATION,
-    ("post", f"{_NS}/tables/{{table}}/sign"): {
-        "region": "us-east-1",
-        "method": "GET",
-        "uri": "http://127.0.0.1:9/bucket/t/file",
-        "headers": {},
-    },
+    ("post", f"{_NS}/tables/{{table}}/plan"): {},
+    ("post", f"{_NS}/tables/{{table}}/tasks"): {"plan-task": "x"},
+    ("post", f"{_OURS}/append"): {"manifests": ["file:///x.avro"]},
+    ("post", f"{_OURS}/add-columns"): {"columns": [{"name": "mine", "type": "int"}]},
+    ("post", f"{_OURS}/set-partitioning"): {"fields": []},
+    ("post", f"{_OURS}/set-sort-order"): {"fields": []},
+    ("post", f"{_OURS}/plan/{{plan-id}}/sign"): _SIGNED,
+    ("post", f"{_NS}/tables/{{table}}/sign"): _SIGNED,
     ("post", f"{_MANAGE}/cynosure/catalogs/{{catalogName}}/check-storage"): None,
     ("post", f"{_MANAGE}/catalogs"): {
         "catalog": {

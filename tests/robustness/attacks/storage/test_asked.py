@@ -88,15 +88,34 @@ async def test_no_spelling_gives_a_reader_more_than_to_read(
         assert found.get("storage-credentials", plain["storage-credentials"]) == plain["storage-credentials"]
 
 
-async def test_plans_are_not_served(owner: httpx.AsyncClient, lake: Lake, make_thief: MakeUser) -> None:
-    """A plan names files and tells values of columns; so far there is none, for anybody."""
+async def test_a_plan_gives_the_restricted_nothing_to_read_with(
+    owner: httpx.AsyncClient, lake: Lake, make_thief: MakeUser
+) -> None:
+    """A plan names files and tells values of columns: neither access nor values are for everybody (I88)."""
     prey = await make_prey(owner, lake, make_thief)
-    paths = ("plan", "plan/x", "plan/x/credentials", "tasks", "plan/", "PLAN")
+    file = {
+        "content": "data",
+        "file-path": f"{prey.location}/data/one.parquet",
+        "file-format": "parquet",
+        "spec-id": 0,
+        "partition": [],
+        "file-size-in-bytes": 1234,
+        "record-count": 4242,
+    }
+    ours = prey.path.replace("/v1/", "/cynosure/v1/", 1)
+    made = await owner.post(f"{ours}/append", json={"data-files": [file]})
+    assert made.status_code == 200, made.text
 
-    for path in paths:
-        for method in ("GET", "POST", "DELETE", "HEAD"):
-            answer = await prey.mallory.http.request(method, f"{prey.path}/{path}", headers=VENDED)
-            assert answer.status_code in (400, 404, 405), f"{method} {path}: {answer.text}"
+    for headers in ({}, VENDED, SIGNED):
+        answer = await prey.mallory.http.post(f"{prey.path}/plan", json={}, headers=headers)
+        assert answer.status_code == 200, answer.text
+        plan = answer.json()
+        assert [task["data-file"]["record-count"] for task in plan["file-scan-tasks"]] == [1]
+        assert "storage-credentials" not in plan
+        assert "4242" not in answer.text
+        for path in (f"plan/{plan['plan-id']}/credentials", "plan/x/credentials", "PLAN"):
+            again = await prey.mallory.http.get(f"{prey.path}/{path}", headers=headers)
+            assert again.status_code == 404, again.text
 
 
 def replace_policy(prey: Prey, **content: Any) -> dict[str, Any]:
