@@ -58,7 +58,7 @@ async def start_ours(store: str, directory: str = "") -> AsyncIterator[Target]:
     if store == "memory" and not directory:
         directory = _MEMORY
     with TemporaryDirectory(prefix="cynosure-bench-", dir=directory or None) as data:
-        port = _free_port()
+        port = free_port()
         where = ["--data", data, *(("--store", "memory:") if store == "memory" else ())]
         with (Path(data) / "server.log").open("wb") as log:
             root = make_credential()
@@ -82,7 +82,7 @@ async def start_ours(store: str, directory: str = "") -> AsyncIterator[Target]:
 @asynccontextmanager
 async def start_bare() -> AsyncIterator[Target]:
     """The web server alone (`bare_server.py`): tells how fast the machine is just now."""
-    port = _free_port()
+    port = free_port()
     server = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "benchmarks.bare_server", str(port), env=dict(os.environ)
     )
@@ -135,7 +135,8 @@ def _end_of(log: Path) -> str:
     return log.read_text()[-2000:]
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on just now."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
         return port

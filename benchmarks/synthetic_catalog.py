@@ -22,9 +22,10 @@ from cynosure.catalog.managed.parts import Parts
 from cynosure.catalog.managed.saving import pack_table
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_table import commit_table
 from cynosure.catalog.operations.create_table import CreateTable, create_table
 from cynosure.catalog.operations.rename_table import rename_table
+from cynosure.catalog.table_changes import TableChange
 from cynosure.iceberg.create import new_table_metadata
 from cynosure.iceberg.limits import SizeLimits
 from cynosure.iceberg.metadata import TableMetadata, with_previous_file

@@ -25,10 +25,11 @@ from benchmarks.synthetic_catalog import identifier_of, make_schema, open_filled
 from cynosure.catalog.listing import Paging
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.commit_table import TableChange, commit_table
+from cynosure.catalog.operations.commit_table import commit_table
 from cynosure.catalog.operations.create_table import CreateTable, create_table
 from cynosure.catalog.operations.list_tables import list_tables
 from cynosure.catalog.operations.load_table import load_table
+from cynosure.catalog.table_changes import TableChange
 from cynosure.testing.small_catalog import ROOT
 
 DISTINCT = 500
