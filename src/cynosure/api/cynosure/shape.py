@@ -10,8 +10,10 @@ from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of, table_of
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
+from cynosure.auth.caller import Caller
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.managed.answer import TableAnswer
+from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.add_columns import add_columns
 from cynosure.catalog.operations.set_partitioning import set_partitioning
 from cynosure.catalog.operations.set_sort_order import set_sort_order
@@ -57,27 +59,23 @@ class ShapeHandlers:
 
     async def add_columns(self, request: Request) -> Response:
         """Add columns."""
-        caller = caller_of(request)
         body: AddColumnsRequest = request.body
-        of = ShapeOf(table_of(request), body.table_uuid)
-        catalog = await catalog_of(self._directory, caller, request)
-        return _answer(await add_columns(catalog, caller, of, body.columns))
+        return _answer(await add_columns(*await self._open(request), body.columns))
 
     async def set_partitioning(self, request: Request) -> Response:
         """Replace the partitioning."""
-        caller = caller_of(request)
         body: SetPartitioningRequest = request.body
-        of = ShapeOf(table_of(request), body.table_uuid)
-        catalog = await catalog_of(self._directory, caller, request)
-        return _answer(await set_partitioning(catalog, caller, of, body.fields))
+        return _answer(await set_partitioning(*await self._open(request), body.fields))
 
     async def set_sort_order(self, request: Request) -> Response:
         """Replace the sort order."""
-        caller = caller_of(request)
         body: SetSortOrderRequest = request.body
-        of = ShapeOf(table_of(request), body.table_uuid)
-        catalog = await catalog_of(self._directory, caller, request)
-        return _answer(await set_sort_order(catalog, caller, of, body.fields))
+        return _answer(await set_sort_order(*await self._open(request), body.fields))
+
+    async def _open(self, request: Request) -> tuple[OpenCatalog, Caller, ShapeOf]:
+        caller = caller_of(request)
+        of = ShapeOf(table_of(request), request.body.table_uuid)
+        return await catalog_of(self._directory, caller, request), caller, of
 
 
 def _answer(answer: TableAnswer) -> Response:

@@ -55,14 +55,18 @@ class Move:
         self.updates = updates
         self._listed: tuple[ManifestFile, ...] | None = None
 
-    def is_in_place(self, metadata: TableMetadata) -> bool:
-        """Whether it was made for this very state."""
+    def find_conflict(self, metadata: TableMetadata) -> Conflict | None:
+        """Why it cannot be committed as it is; None when it was made for this very state."""
         try:
             check_requirements(metadata, self.requirements)
-        except RequirementFailed:
-            return False
-        snapshot = self.append.snapshot.value
-        return metadata.format_version == 1 or snapshot.sequence_number > metadata.last_sequence_number
+        except RequirementFailed as error:
+            return error
+        number = self.append.snapshot.value.sequence_number
+        if metadata.format_version == 1 or number > metadata.last_sequence_number:
+            return None
+        return StaleSnapshot(
+            "The snapshot was made for an earlier state", fix="Refresh the table and try again."
+        )
 
     async def read(self, files: TableFiles, metadata: TableMetadata) -> None:
         """Read the client's list and manifests, ahead of `apply` where they are going to be needed."""
@@ -82,17 +86,10 @@ class Move:
 
     async def apply(self, catalog: OpenCatalog, draft: TableDraft) -> None:
         """Put it on the draft: as it is where it was made for that, else behind what is there."""
-        if self.is_in_place(draft.metadata):
+        conflict = self.find_conflict(draft.metadata)
+        if conflict is None:
             draft.apply(self.updates)
             return
-        try:
-            check_requirements(draft.metadata, self.requirements)
-        except RequirementFailed as error:
-            conflict: Conflict = error
-        else:
-            conflict = StaleSnapshot(
-                "The snapshot was made for an earlier state", fix="Refresh the table and try again."
-            )
         if not is_wanted(catalog, draft.metadata):
             raise conflict
         check_requirements(draft.metadata, self.append.others)

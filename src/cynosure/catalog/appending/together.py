@@ -110,9 +110,9 @@ async def _commit_together(
             )
 
         results = await commit_together(catalog.committer, list(by_member), prepare)
-        for outcome in results.values():
-            _finish(catalog, export, outcome)
-            break  # They all share one version of the table.
+        if results:
+            # Any of them: they all share one version of the table.
+            _finish(catalog, export, next(iter(results.values())))
     return {by_member[member]: outcome for member, outcome in results.items()}
 
 
