@@ -139,7 +139,11 @@ class Background:
         give_up = time.monotonic() + START_WITHIN_S
         while not is_answering():
             if server.poll() is not None or time.monotonic() > give_up:
-                fail(f"{self.title} did not start; the end of {self._log}:\n{tail(self._log)}")
+                free_mb = shutil.disk_usage(self.home).free >> 20
+                fail(
+                    f"{self.title} did not start; the end of {self._log}:\n{tail(self._log)}",
+                    f"{free_mb} MB of the disk are free.",
+                )
             time.sleep(0.1)
 
     def stop(self) -> None:

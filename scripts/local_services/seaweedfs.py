@@ -86,6 +86,8 @@ class SeaweedFS:
             "-master.telemetry=false", "-master.volumeSizeLimitMB=64",
             "-master.resumeState=false", "-master.electionTimeout=1s",  # or a restart takes 15 s longer
             f"-volume.port={found['volume']}", f"-volume.port.grpc={found['volume.grpc']}", "-volume.max=100",
+            # By default it serves reads alone when a hundredth of the disk is left, which may be gigabytes.
+            "-volume.minFreeSpace=256MiB",
             "-filer", f"-filer.port={found['filer']}", f"-filer.port.grpc={found['filer.grpc']}",
             f"-filer.localSocket={home / 'filer.sock'}",
             "-s3", f"-s3.port={found['s3']}", f"-s3.port.grpc={found['s3.grpc']}",
