@@ -1,66 +1,19 @@
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from cynosure.common.secrets import Secret
 from cynosure.common.telemetry.request_scope import request_scope
 from cynosure.common.telemetry.settings import TelemetrySettings
 from cynosure.common.telemetry.tracing import span, start_tracing
-
-
-class Collector(ThreadingHTTPServer):
-    """Receives OTLP over HTTP, as a collector does."""
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Receive)
-        self.received = []
-        self.paths = []
-        self.keys = []
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}"
-
-    def spans(self):
-        return [
-            span
-            for request in self.received
-            for resource in request.resource_spans
-            for scope in resource.scope_spans
-            for span in scope.spans
-        ]
-
-
-class Receive(BaseHTTPRequestHandler):
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["content-length"]))
-        if self.headers.get("content-encoding") == "gzip":
-            import gzip
-
-            body = gzip.decompress(body)
-        self.server.received.append(ExportTraceServiceRequest.FromString(body))
-        self.server.paths.append(self.path)
-        self.server.keys.append(self.headers.get("x-api-key"))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
+from tests.common.telemetry.collector import run_collector
 
 
 @pytest.fixture
 def collector():
-    server = Collector()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with run_collector() as server:
+        yield server
 
 
 def attributes(received):
