@@ -30,8 +30,11 @@ from cynosure.catalog.managed.state import (
 from cynosure.catalog.managed.view_state import VIEW, ViewState
 from cynosure.catalog.planning.stored import PLAN_END, SCAN_PLAN, PlanEnd, ScanPlan
 from cynosure.catalog.policies.mappings import POLICY_MAPPING, PolicyMapping
+from cynosure.catalog.purging.tombstone import TOMBSTONE, Tombstone
 from cynosure.catalog.reports import METRICS_REPORT, MetricsReport
 from cynosure.catalog.staged import STAGED, StagedTable
+from cynosure.catalog.upkeep.runs import UPKEEP, Looked, Measured, Run, Upkeep
+from cynosure.common.delegated.vocabulary import TaskType
 from cynosure.iceberg.fragments import Fragments
 from cynosure.persistence.commit.records import raw_detail
 from cynosure.persistence.objects import ObjRef
@@ -206,6 +209,29 @@ CATALOG_VALUES = {
             is_purge_requested=True,
         ),
     ),
+    "tombstone": (
+        TOMBSTONE,
+        Tombstone(
+            entity_id=ObjId(3001),
+            drop_id=ObjId(3010),
+            path=("a", "b", "t"),
+            mode="sync",
+            correlation_id="purge-c1-3010",
+            task_id="3c1d0f3a-4b8e-5b0a-8d8c-6a4f5f1f2e10",
+            created_us=_AT_US,
+            principal="alice",
+            location="s3://bucket/lake/a/b/t-bb9",
+            metadata_location="s3://bucket/lake/a/b/t-bb9/metadata/00001-x.metadata.json",
+            table_uuid="9c12d441-03fe-4693-9a96-a0705ddf69c1",
+            format_version=3,
+            state="purging",
+            purging_us=_AT_US + 1,
+            properties={"skipTrash": "true"},
+            traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            last_error="STORAGE_UNAVAILABLE: no answer",
+            is_given_up=True,
+        ),
+    ),
     "table": (
         TABLE,
         TableState(
@@ -272,6 +298,31 @@ CATALOG_VALUES = {
             principal="alice",
             json=b'{"report-type":"scan-report"}',
             snapshot_id=8,
+        ),
+    ),
+    "upkeep": (
+        UPKEEP,
+        Upkeep(
+            table_id=ObjId(3001),
+            task_type=TaskType.DATA_COMPACTION,
+            path=("sales", "orders"),
+            runs=(
+                Run(
+                    task_id="6f0ca3ad-5d2f-5c0a-9a8e-3f3f0d8f6f12",
+                    ordered_us=_AT_US + 2,
+                    slot_us=_AT_US + 1,
+                    ordered_by="alice",
+                    snapshot_id=7,
+                    outcome="SUCCESS",
+                    ended_us=_AT_US + 3,
+                    snapshot_after=8,
+                    files_deleted=4,
+                    bytes_deleted=400,
+                    measured=Measured(5, 1, 500, 100),
+                    text="5 files into 1",
+                ),
+            ),
+            looked=Looked(_AT_US + 4, 8, "0 of 1 files are small"),
         ),
     ),
     "scan-plan": (

@@ -6,6 +6,7 @@ import pytest
 
 from cynosure.auth.object_types import OBJECT_TYPES as AUTH_TYPES
 from cynosure.catalog.object_types import OBJECT_TYPES as CATALOG_TYPES
+from cynosure.delegation.object_types import OBJECT_TYPES as DELEGATION_TYPES
 from cynosure.idempotency.object_types import OBJECT_TYPES as IDEMPOTENCY_TYPES
 from cynosure.persistence.core_types import OBJECT_TYPES
 from cynosure.persistence.objects import seal, unseal
@@ -45,5 +46,6 @@ def test_a_tasks_history_decodes() -> None:
 
 
 def test_every_stored_type_has_golden_bytes() -> None:
-    stored = {each.name for each in (*OBJECT_TYPES, *AUTH_TYPES, *CATALOG_TYPES, *IDEMPOTENCY_TYPES)}
+    rooms = (OBJECT_TYPES, AUTH_TYPES, CATALOG_TYPES, DELEGATION_TYPES, IDEMPOTENCY_TYPES)
+    stored = {each.name for types in rooms for each in types}
     assert {golden.type.name for golden in GOLDEN.values()} == stored

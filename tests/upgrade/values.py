@@ -27,6 +27,7 @@ from cynosure.persistence.tasks.row import TaskRow, succeeded
 
 from .auth_values import AUTH_VALUES
 from .catalog_values import CATALOG_VALUES
+from .delegation_values import DELEGATION_VALUES
 from .idempotency_values import IDEMPOTENCY_VALUES
 
 _AT_US = 1_767_225_600_000_000
@@ -137,7 +138,11 @@ GOLDEN = {
             renewed_us=_AT_US,
         ),
     ),
-    **{name: Golden(*value) for name, value in (CATALOG_VALUES | AUTH_VALUES | IDEMPOTENCY_VALUES).items()},
+    **{
+        name: Golden(*value)
+        for values in (CATALOG_VALUES, AUTH_VALUES, DELEGATION_VALUES, IDEMPOTENCY_VALUES)
+        for name, value in values.items()
+    },
 }
 RUNS = [
     RunRecord(

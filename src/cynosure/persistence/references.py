@@ -7,16 +7,18 @@
 | a realm       | `principals` | principals, principal roles, assignments                         |
 | a realm       | `settings`   | settings of the realm: the keys that sign its tokens             |
 | a realm       | `audit`      | what was done and what was refused, kept longer than the history |
+| a realm       | `tasks`      | delegated tasks, leases and receipts: `delegation/store/`        |
 | a catalog     | `main`       | namespaces, tables, views, policies and their mappings           |
 | a catalog     | `grants`     | catalog roles, who has them, what they may: apart, so that they  |
 |               |              | do not contend with table commits                                |
-| a catalog     | `reports`    | metrics reports of clients: apart for the same reason            |
+| a catalog     | `reports`    | metrics reports of clients, and what was done to keep tables in  |
+|               |              | shape: apart for the same reason                                 |
 
 Index names mean the same everywhere: `names` (name to object), `ids` (stable id to name), `locations`
 (location to stable id), `dropped` (what can still be restored), `mappings` (which policy is attached to
 what), `staged` (locations promised to tables that are being created), `notified` (when the owner of an
-external table last told about it), `marks` (that a realm is being deleted). An update touches one index, a
-rename two, a create three, a drop four.
+external table last told about it), `purges` (dropped tables whose files are to go), `marks` (that a realm is
+being deleted). An update touches one index, a rename two, a create three, a drop four.
 
 Must not break: a reference begins at `NO_COMMIT`, the empty state, which is no object. A first commit
 object written before its reference could be collected while nothing points to it.
@@ -51,6 +53,19 @@ INDEXES: Mapping[str, Mapping[str, Holds]] = MappingProxyType(
         ),
         "settings": MappingProxyType({"names": "objects"}),
         "audit": MappingProxyType({"events": "objects", "positions": "bytes"}),
+        "tasks": MappingProxyType(
+            {
+                "current": "objects",
+                "history": "objects",
+                "created": "bytes",
+                "children": "bytes",
+                "due": "bytes",
+                "leases": "bytes",
+                "ended": "bytes",
+                "receipts": "bytes",
+                "progress": "bytes",
+            }
+        ),
         "main": MappingProxyType(
             {
                 **_NAMED,
@@ -58,17 +73,18 @@ INDEXES: Mapping[str, Mapping[str, Holds]] = MappingProxyType(
                 "mappings": "objects",
                 "staged": "objects",
                 "notified": "bytes",
+                "purges": "objects",
             }
         ),
         "grants": MappingProxyType(
             {"names": "objects", "ids": "bytes", "assignments": "bytes", "grants": "bytes"}
         ),
-        "reports": MappingProxyType({"reports": "objects"}),
+        "reports": MappingProxyType({"reports": "objects", "upkeep": "objects"}),
     }
 )
 """Per reference name, its indexes. A later version may add one: it is empty in older commits."""
 
-REALM_REFERENCES = ("catalogs", "principals", "settings", "audit")
+REALM_REFERENCES = ("catalogs", "principals", "settings", "audit", "tasks")
 CATALOG_REFERENCES = ("main", "grants", "reports")
 
 REALMS = RefKey(SYSTEM_REALM, REALM_SCOPE, "realms")

@@ -38,6 +38,24 @@ async def test_registered_tasks_run_when_due_on_one_of_the_servers(make_world: A
     assert all(600 <= gap <= 640 for gap in gaps)
 
 
+async def test_a_task_that_is_to_run_often_does_not_wait_for_the_polls_of_others(make_world: Any) -> None:
+    world = await make_world()
+    process = world.process()
+    ran: list[float] = []
+
+    async def run(run: TaskRun) -> str:
+        ran.append(world.clock.monotonic_s())
+        return "done"
+
+    async with TaskLoop(process.clock, process.rng) as loop:
+        loop.register(tasks_of(process), Task(name="prompt", every_s=2, run=run, first_after_s=0))
+        for _ in range(60):
+            await world.clock.advance(1)
+
+    assert all(2 <= later - earlier <= 6 for earlier, later in itertools.pairwise(ran))
+    assert len(ran) >= 10
+
+
 async def test_a_task_that_fails_to_be_claimed_is_tried_again_and_delays_no_other(make_world: Any) -> None:
     world = await make_world()
     broken, sound = world.process("broken"), world.process("sound")

@@ -22,7 +22,7 @@ from cynosure.persistence.spi import ObjId
 
 GUARDING_REFERENCES = ("grants", "principals", "settings")
 """Their past holds revoked rights, secrets and signing keys."""
-RECORDS = ("audit",)
+RECORDS = ("audit", "tasks")
 """What happened cannot be made not to have happened."""
 _FEED_ENTRIES = 1_000
 """Entries listed one by one in the change feed; a longer restore is followed with a diff."""

@@ -7,11 +7,14 @@ delays another one.
 import asyncio
 from random import Random
 from types import TracebackType
+from typing import Final
 
 from cynosure.common.clock import Clock
 from cynosure.common.telemetry.logs import ERROR, Log
 from cynosure.persistence.tasks.coordinated import CoordinatedTasks
 from cynosure.persistence.tasks.task import Task
+
+_SHORTEST_POLL_S: Final = 0.1
 
 log = Log(__name__)
 
@@ -42,12 +45,14 @@ class TaskLoop:
             await asyncio.wait(polling)
 
     async def _poll(self, tasks: CoordinatedTasks, task: Task) -> None:
+        # One that is to run more often than others is looked at more often.
+        poll_s = max(_SHORTEST_POLL_S, min(self._poll_s, task.every_s))
         # Never at once: servers that start together must not all ask at the same moment.
-        await self._clock.sleep(self._poll_s * self._rng.uniform(0.0, 0.5))
+        await self._clock.sleep(poll_s * self._rng.uniform(0.0, 0.5))
         while True:
             try:
                 await tasks.run_if_due(task)
             except Exception as error:
                 # The outermost place: whatever it was, the task is tried again at the next poll.
                 log.event("task.poll_failed", level=ERROR, task=task.name, error=error, with_traceback=True)
-            await self._clock.sleep(self._poll_s * self._rng.uniform(0.75, 1.25))
+            await self._clock.sleep(poll_s * self._rng.uniform(0.75, 1.25))

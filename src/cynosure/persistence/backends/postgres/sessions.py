@@ -7,7 +7,7 @@ would double the round trips.
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import asyncpg
 
@@ -22,17 +22,35 @@ from cynosure.persistence.backends.postgres.faults import (
     translate_write,
 )
 from cynosure.persistence.backends.postgres.pool import Connection, Pool, close_quietly
-from cynosure.persistence.backends.postgres.statements import FORMAT_VERSION, Statements
 
 _READ_ATTEMPTS: Final = 3
+
+
+class Layout(Protocol):
+    """The tables of one kind of store, and their version in its table `store_format`."""
+
+    @property
+    def version(self) -> int:
+        """The newest that this program knows."""
+        ...
+
+    @property
+    def layout(self) -> tuple[str, ...]:
+        """Statements that make the tables."""
+        ...
+
+    @property
+    def greet(self) -> str:
+        """Asks for the version of a store that is there."""
+        ...
 
 
 class Sessions:
     """The connections of one backend."""
 
-    def __init__(self, address: Address, statements: Statements) -> None:
+    def __init__(self, address: Address, layout: Layout) -> None:
         self.address = address
-        self._statements = statements
+        self._layout = layout
         self._pool: Pool | None = None
         self._is_closed = False
 
@@ -133,7 +151,7 @@ class Sessions:
     async def _connect(self) -> Connection:
         connection = await asyncpg.connect(**self._connect_arguments())
         try:
-            self._check_version(await connection.fetchval(self._statements.greet))
+            self._check_version(await connection.fetchval(self._layout.greet))
         except BaseException:
             await close_quietly(connection)
             raise
@@ -166,13 +184,13 @@ class Sessions:
     def _check_version(self, version: int | None) -> None:
         if version is None:
             raise never_set_up(self.address.place)
-        if version > FORMAT_VERSION:
+        if version > self._layout.version:
             raise NewerFormat(
                 "A newer version of Cynosure laid out this store",
                 fix="Use that version, or name another schema.",
                 place=self.address.place,
                 format_version=version,
-                known_version=FORMAT_VERSION,
+                known_version=self._layout.version,
             )
 
     async def _lay_out(self, connection: Connection) -> None:
@@ -184,7 +202,7 @@ class Sessions:
                 place=self.address.place,
             )
         if await connection.fetchval("SELECT to_regclass($1)", f'"{schema}".store_format'):
-            self._check_version(await connection.fetchval(self._statements.greet))
+            self._check_version(await connection.fetchval(self._layout.greet))
             return
         # Asked first: CREATE SCHEMA IF NOT EXISTS needs a right even when there is nothing to create.
         if not await connection.fetchval("SELECT to_regnamespace($1)", f'"{schema}"'):
@@ -198,7 +216,7 @@ class Sessions:
                 place=self.address.place,
                 schema=schema,
             )
-        for statement in self._statements.layout:
+        for statement in self._layout.layout:
             await connection.execute(statement)
 
     def _explain_connect(self, error: BaseException) -> CynosureError:

@@ -52,6 +52,8 @@ class EachStatements:
 class Statements:
     """The statements, for the tables of one schema."""
 
+    version = FORMAT_VERSION
+
     def __init__(self, schema: str) -> None:
         # A lateral lookup per key with OFFSET 0 can only be planned as one lookup per key. A plain join is
         # planned and cached while the table is small, and then reads all of a table that has grown.
