@@ -13,6 +13,8 @@ Read in this order (README.md says what is promised):
 - `opened.py`        all that one storage gives: files, credentials, a signer
 - `open_storage.py`  from a configuration to that, pooled; one `open_….py` per cloud
 - `as_client.py`     files as a client reaches them that got such access, for checks
+- `open_vended.py`   files by the properties that a client is given, renewed in time: for long work
+- `unnamed.py`       what lies in a place and has no name: markers of directories, links
 
 A maintainer must not break: storages are reached with what the catalog's configuration says, or what an
 operator's settings give to it by name, and only inside its allowed locations.

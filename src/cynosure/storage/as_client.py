@@ -72,8 +72,8 @@ def _open_azure(config: AzureStorage, vended: Vended, settings: StorageSettings)
         """The signature is there."""
 
     store = Store(
-        open_bucket=lambda location: open_container_with(
-            location.authority.partition("@")[0], account, provide, settings
+        open_bucket=lambda location, wanted: open_container_with(
+            location.authority.partition("@")[0], account, provide, wanted
         ),
         authenticate=be_ready,
         bucket_word="container",

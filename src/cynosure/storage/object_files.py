@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal
 
 import obstore
-from msgspec import Struct
+from msgspec import Struct, structs
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
 from cynosure.common.errors import BadInput, CynosureError
@@ -41,6 +41,8 @@ _DELETE_CODE: Final = re.compile(r'DeleteFailed \{\n\s+path: .*\n\s+code: "(\w{1
 _NO_BUCKET: Final = re.compile(r"<Code>(?:NoSuchBucket|ContainerNotFound)</Code>|container does not exist")
 _BUSY: Final = frozenset({"SlowDown", "RequestTimeout", "ServerBusy", "OperationTimedOut", "TooManyRequests"})
 _FAILED: Final = frozenset({"InternalError", "ServiceUnavailable"})
+_LIST_TRIES: Final = 4
+"""How often one page of a listing is asked for in a row, each time with all the client's own attempts."""
 _PARTS: Final = 16
 """Into how many parts a deletion is divided of which something was gone already."""
 
@@ -48,7 +50,7 @@ _PARTS: Final = 16
 class Store(Struct, frozen=True, eq=False):
     """What tells one kind of object store from another."""
 
-    open_bucket: Callable[[Location], "ObjectStore"]
+    open_bucket: Callable[[Location, StorageSettings], "ObjectStore"]
     """A client for the bucket or container that a location is in. Does not connect."""
     authenticate: Callable[[], Awaitable[object]]
     """Makes sure that there are credentials, for this operation to fail with a reason where there are none:
@@ -58,6 +60,9 @@ class Store(Struct, frozen=True, eq=False):
     """Most files that one operation deletes, within its time."""
     deletes_what_is_gone: bool = False
     """Whether deleting many succeeds where some of them are not there."""
+    repeats_changes: bool = True
+    """Whether the client repeats writes and deletions by itself. Not for who may change files only as long as
+    a lease lasts, and has to look at it before every request."""
 
 
 class ObjectFiles:
@@ -67,7 +72,9 @@ class ObjectFiles:
         self._store = store
         self._allowed = tuple(allowed)
         self._timeout_s = settings.operation_timeout.total_seconds()
-        self._buckets: dict[str, ObjectStore] = {}
+        self._settings = settings
+        self._once = settings if store.repeats_changes else structs.replace(settings, retries=0)
+        self._buckets: dict[tuple[str, int], ObjectStore] = {}
 
     async def read(self, location: Location, *, limit_bytes: int = READ_LIMIT_BYTES) -> bytes:  # noqa: D102
         check_file(location, self._allowed)
@@ -81,7 +88,7 @@ class ObjectFiles:
         check_file(location, self._allowed)
         mode: Literal["overwrite", "create"] = "overwrite" if overwrite else "create"
         try:
-            async with self._asking(location) as bucket:
+            async with self._asking(location, self._once) as bucket:
                 # One request whatever the size: multipart uploads are not conditional everywhere.
                 await obstore.put_async(bucket, _key_of(location), data, mode=mode, use_multipart=False)
         except FileMissing as error:
@@ -108,11 +115,23 @@ class ObjectFiles:
         check_allowed(prefix, self._allowed)
         async with self._asking(prefix) as bucket:
             pages = obstore.list(bucket, _key_of(prefix) or None)
+        last: str | None = None
+        failures = 0
         while True:
-            async with self._asking(prefix):
-                page = await anext(pages, None)
+            try:
+                async with self._asking(prefix) as bucket:
+                    page = await anext(pages, None)
+            except StorageUnavailable:
+                # A long listing is not begun again for one page that did not come: keys are in order.
+                failures += 1
+                if last is None or failures == _LIST_TRIES:
+                    raise
+                pages = obstore.list(bucket, _key_of(prefix) or None, offset=last)
+                continue
             if page is None:
                 return
+            failures = 0
+            last = page[-1]["path"] if page else last
             for found in page:
                 try:
                     location = prefix.child(*found["path"].split("/")[len(prefix.segments) :])
@@ -132,7 +151,7 @@ class ObjectFiles:
 
     async def _delete_batch(self, batch: Sequence[Location]) -> None:
         try:
-            async with self._asking(batch[0]) as bucket:
+            async with self._asking(batch[0], self._once) as bucket:
                 await obstore.delete_async(bucket, [_key_of(one) for one in batch])
         except FileMissing as error:
             if self._store.deletes_what_is_gone:
@@ -151,13 +170,17 @@ class ObjectFiles:
             return False
 
     @asynccontextmanager
-    async def _asking(self, location: Location) -> AsyncIterator["ObjectStore"]:
+    async def _asking(
+        self, location: Location, settings: StorageSettings | None = None
+    ) -> AsyncIterator["ObjectStore"]:
         """The bucket of a location. Bound the time and translate what obstore raises."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 await self._store.authenticate()
-                if (bucket := self._buckets.get(location.authority)) is None:
-                    bucket = self._buckets[location.authority] = self._store.open_bucket(location)
+                settings = settings or self._settings
+                key = location.authority, settings.retries
+                if (bucket := self._buckets.get(key)) is None:
+                    bucket = self._buckets[key] = self._store.open_bucket(location, settings)
                 yield bucket
         except TimeoutError as error:
             raise _unavailable(location, "timeout") from error

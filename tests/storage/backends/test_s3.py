@@ -1,6 +1,7 @@
 """The kit on S3, and what only a network and an access key can do to us."""
 
 import asyncio
+import itertools
 import os
 import re
 from pathlib import Path
@@ -135,6 +136,30 @@ async def test_server_errors_are_retried_and_then_unavailable(s3: S3Corner, faul
     proxy.add(slow_down, times=None)
     with pytest.raises(StorageUnavailable):
         await fileio.read(s3.base.child("file"))
+
+
+async def test_a_long_listing_goes_on_where_it_was(s3: S3Corner, fault_proxy):
+    """A listing comes in pages of 1,000. The second one fails as often as the client itself tries."""
+    proxy = await fault_proxy(s3.config.endpoint)
+    names = {f"{number:04}" for number in range(1_010)}
+    writer = s3.open()
+    rest = iter(sorted(names))
+
+    async def write() -> None:
+        for name in rest:
+            await writer.write(s3.base.child(name), b"")
+
+    await asyncio.gather(*(write() for _ in range(32)))
+    slow_down = Respond(status=503, body=b"<Error><Code>SlowDown</Code></Error>")
+    asked = itertools.count(1)
+    # The first page comes, then two requests are refused: the client's own second try is one of them.
+    proxy.add(slow_down, when=lambda _: next(asked) in (2, 3), times=None)
+
+    found = await collect(s3.open(RETRYING_ONCE, endpoint=proxy.url), s3.base)
+
+    assert next(asked) > 4
+    assert sorted(each.location.segments[-1] for each in found) == sorted(names)
+    await writer.delete_many([s3.base.child(name) for name in names])
 
 
 async def test_a_write_whose_answer_was_lost_succeeds_when_repeated(s3: S3Corner, fault_proxy):

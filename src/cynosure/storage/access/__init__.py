@@ -8,6 +8,6 @@
 - `exchange.py`      requests to token services
 
 A maintainer must not break: what is given reaches no file outside its scope, and whoever builds a scope has
-validated every location of it (`cynosure.catalog.delegation`). Names are data: they are escaped in whatever
+validated every location of it (`cynosure.catalog.file_access`). Names are data: they are escaped in whatever
 language a store's policies are written in, never pasted.
 """

@@ -40,14 +40,13 @@ class AzureFileIO(ObjectFiles):
         super().__init__(store, allowed_locations(config), settings)
         self._account = Account.of(config)
         self._tokens = tokens
-        self._settings = settings
 
     async def _authenticate(self) -> None:
         await self._tokens.load(min_left_ms=TOKEN_LEFT_MS)
 
-    def _open_container(self, location: Location) -> AzureStore:
+    def _open_container(self, location: Location, settings: StorageSettings) -> AzureStore:
         container = location.authority.partition("@")[0]
-        return open_container(container, self._account, self._tokens, self._settings)
+        return open_container(container, self._account, self._tokens, settings)
 
 
 def open_container(

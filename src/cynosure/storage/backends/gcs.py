@@ -34,18 +34,28 @@ _UNWELCOME: Final = (
 class GcsFileIO(ObjectFiles):
     """Objects below the allowed locations, in any number of buckets, as one service account."""
 
-    def __init__(self, config: GcsStorage, tokens: Renewed[Token], settings: StorageSettings) -> None:
-        store = Store(open_bucket=self._open_bucket, authenticate=self._authenticate)
+    def __init__(
+        self,
+        config: GcsStorage,
+        tokens: Renewed[Token],
+        settings: StorageSettings,
+        *,
+        repeats_changes: bool = True,
+    ) -> None:
+        store = Store(
+            open_bucket=self._open_bucket,
+            authenticate=self._authenticate,
+            repeats_changes=repeats_changes,
+        )
         super().__init__(store, allowed_locations(config), settings)
         self._config = config
         self._tokens = tokens
-        self._settings = settings
 
     async def _authenticate(self) -> None:
         await self._tokens.load(min_left_ms=TOKEN_LEFT_MS)
 
-    def _open_bucket(self, location: Location) -> GCSStore:
-        return open_bucket(location.authority, self._config, self._tokens, self._settings)
+    def _open_bucket(self, location: Location, settings: StorageSettings) -> GCSStore:
+        return open_bucket(location.authority, self._config, self._tokens, settings)
 
 
 def open_bucket(

@@ -34,6 +34,7 @@ from cynosure.storage.fileio import (
     too_large,
 )
 from cynosure.storage.location import Location
+from cynosure.storage.unnamed import Removed
 
 _ON_LOOP_BYTES: Final = 64 * 2**10
 _LISTED_AT_ONCE: Final = 1_000
@@ -46,10 +47,15 @@ _REFUSALS: Final = frozenset(
 class LocalFileIO:
     """Files below the allowed locations of this machine."""
 
-    def __init__(self, allowed: Sequence[Location]) -> None:
+    def __init__(self, allowed: Sequence[Location], *, unlinked: Sequence[Location] = ()) -> None:
+        """`unlinked`: places whose writers are not trusted to make links to others (`LocalTree`)."""
         self._allowed = tuple(allowed)
-        self._tree = LocalTree(self._allowed)
+        self._tree = LocalTree(self._allowed, unlinked=unlinked)
         self._counter = itertools.count()
+
+    def without_links(self, places: Sequence[Location]) -> "LocalFileIO":
+        """The same files, with no link below these places followed."""
+        return LocalFileIO(self._allowed, unlinked=places)
 
     async def read(self, location: Location, *, limit_bytes: int = READ_LIMIT_BYTES) -> bytes:
         check_file(location, self._allowed)
@@ -84,6 +90,16 @@ class LocalFileIO:
         while batch := await asyncio.to_thread(take):
             for info in batch:
                 yield info
+
+    async def delete_unnamed(self, place: Location, *, with_markers: bool) -> Removed:
+        """See `storage.unnamed`."""
+        check_allowed(place, self._allowed)
+
+        def prune() -> Removed:
+            with _translating(place):
+                return Removed(*self._tree.prune(place, with_directories=with_markers))
+
+        return await asyncio.to_thread(prune)
 
     async def exists(self, location: Location) -> bool:
         check_file(location, self._allowed)

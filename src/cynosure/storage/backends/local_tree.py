@@ -3,7 +3,7 @@
 A maintainer must not break: the directory that holds a file is opened first, its real path is compared with
 that of the allowed location, and the file is then reached through that open directory. So neither a symbolic
 link that leads outside nor one that is slipped in between check and use is followed. Directories may be links
-to others inside; a file itself may not be a link.
+to others inside, but for those below places that are said to be without; a file itself may not be a link.
 
 Everything here is synchronous and raises the operating system's errors beside our own.
 """
@@ -24,6 +24,8 @@ from cynosure.storage.location import Location
 ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
 """What the system says when there is no file, or a file where a directory should be."""
 
+_DELETED: Final = " (deleted)"
+"""How Linux marks the path of an open directory that is gone."""
 _DIRECTORY: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 # Not blocking: opening a named pipe would otherwise wait for its writer.
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -51,8 +53,10 @@ class _Root:
 class LocalTree:
     """The allowed directories. Callers have checked that every location is in one of them."""
 
-    def __init__(self, allowed: Sequence[Location]) -> None:
+    def __init__(self, allowed: Sequence[Location], *, unlinked: Sequence[Location] = ()) -> None:
+        """Below a place that is `unlinked` no directory may be a link."""
         self._roots = tuple(map(_Root, allowed))
+        self._unlinked = tuple(unlinked)
 
     @contextmanager
     def parent_of(self, location: Location, *, is_made: bool = False) -> Iterator[int]:
@@ -66,7 +70,7 @@ class LocalTree:
                 raise
             directory = _make(root, segments[len(root.location.segments) :], location)
         try:
-            if not root.holds(directory):
+            if not root.holds(directory) or self._is_linked(location, directory):
                 raise _leads_outside(location)
             yield directory
         finally:
@@ -107,6 +111,51 @@ class LocalTree:
                 yield from _list_files(base, directory, names)
         finally:
             os.close(top)
+
+    def prune(self, prefix: Location, *, with_directories: bool) -> tuple[int, int]:
+        """Remove links and files below a directory that no `Location` can name: how many, and their bytes.
+
+        `with_directories`: and directories that are empty, the first one included unless it is a root.
+        """
+        root = self._root_of(prefix)
+        try:
+            top = os.open(_path_of(prefix.segments), _DIRECTORY)
+        except OSError as error:
+            if error.errno in ABSENT:
+                return 0, 0
+            raise
+        files = size = 0
+        try:
+            if not root.holds(top):
+                raise _leads_outside(prefix)
+            for folder, below, names, directory in os.fwalk(
+                ".", topdown=False, onerror=_raise_unless_gone, follow_symlinks=False, dir_fd=top
+            ):
+                for name in (*names, *below):
+                    about = os.stat(name, dir_fd=directory, follow_symlinks=False)
+                    if stat.S_ISDIR(about.st_mode):
+                        if with_directories:
+                            _remove_empty(name, directory)
+                    elif not (stat.S_ISREG(about.st_mode) and _has_name(prefix, folder, name)):
+                        os.unlink(name, dir_fd=directory)
+                        files, size = files + 1, size + about.st_size
+        finally:
+            os.close(top)
+        # A root stays: what is above it is not ours to change.
+        if with_directories and prefix != root.location:
+            with self.parent_of(prefix) as directory:
+                _remove_empty(prefix.segments[-1], directory)
+        return files, size
+
+    def _is_linked(self, location: Location, directory: int) -> bool:
+        """Whether a link below an unlinked place led to the open directory of a file."""
+        place = next((each for each in self._unlinked if location.is_within(each)), None)
+        # The place itself: what it lies in is not its writers' to change.
+        if place is None or location == place:
+            return False
+        top = os.path.realpath(_path_of(place.segments))
+        below = location.segments[len(place.segments) : -1]
+        return _real_path(directory).removesuffix(_DELETED) != os.path.join(top, *below)
 
     def _root_of(self, location: Location) -> _Root:
         return next(root for root in self._roots if location.is_within(root.location))
@@ -156,6 +205,22 @@ def _list_files(base: Location, directory: int, names: Sequence[str]) -> Iterato
             about = os.stat(name, dir_fd=directory, follow_symlinks=False)
             if stat.S_ISREG(about.st_mode):
                 yield FileInfo(base.child(name), about.st_size, about.st_mtime_ns // 1_000)
+
+
+def _has_name(prefix: Location, folder: str, name: str) -> bool:
+    try:
+        prefix.child(*folder.split("/")[1:], name)
+    except BadInput:
+        return False
+    return True
+
+
+def _remove_empty(name: str, directory: int) -> None:
+    try:
+        os.rmdir(name, dir_fd=directory)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, *ABSENT):
+            raise
 
 
 def _raise_unless_gone(error: OSError) -> None:

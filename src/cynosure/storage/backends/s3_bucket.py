@@ -57,7 +57,7 @@ def open_bucket(
             "expires_at": None if expires_ms is None else datetime.fromtimestamp(expires_ms / 1000, UTC),
         }
 
-    endpoint, is_path_style = _endpoint_of(bucket, config)
+    endpoint, is_path_style = endpoint_of(bucket, config)
     return S3Store(
         bucket,
         config=_options(endpoint, config.region, is_path_style=is_path_style),
@@ -99,7 +99,7 @@ def _options(endpoint: str, region: str, *, is_path_style: bool) -> "S3Config":
     return cast("S3Config", options)  # which does not know that last one
 
 
-def _endpoint_of(bucket: str, config: S3Storage) -> tuple[str, bool]:
+def endpoint_of(bucket: str, config: S3Storage) -> tuple[str, bool]:
     """The URL of a bucket's server and whether the bucket goes into the path."""
     given = config.endpoint_internal or config.endpoint
     if given is None:

@@ -3,6 +3,7 @@
 - `throttled.py`   so many operations at once, the others wait
 - `metered.py`     counts operations, bytes, seconds and failures
 - `audited.py`     a line in the log for every file written or deleted
+- `confined.py`    some places only, for work on one table; put on by whoever does that
 
 `decorate` puts them on in this order, from the inside out: times that are counted hold the wait for a turn,
 as whoever waits feels it, and what is logged is what the caller was told.

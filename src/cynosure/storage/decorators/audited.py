@@ -5,6 +5,7 @@ Contents never do.
 """
 
 from collections.abc import AsyncIterator, Iterable
+from copy import copy
 
 from cynosure.common.errors import CynosureError
 from cynosure.common.telemetry.logs import WARNING, Log
@@ -18,7 +19,13 @@ class AuditedFileIO:
     """Files whose changes are logged."""
 
     def __init__(self, files: FileIO) -> None:
-        self._files = files
+        self._files = self.inner = files
+
+    def around(self, files: FileIO) -> "AuditedFileIO":
+        """The same around other files."""
+        own = copy(self)
+        own._files = own.inner = files
+        return own
 
     async def read(self, location: Location, *, limit_bytes: int = READ_LIMIT_BYTES) -> bytes:
         return await self._files.read(location, limit_bytes=limit_bytes)

@@ -6,6 +6,7 @@ as failed.
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import aclosing
+from copy import copy
 from typing import Final
 
 from cynosure.common.clock import Clock
@@ -29,9 +30,15 @@ class MeteredFileIO:
     """Files whose use is counted."""
 
     def __init__(self, files: FileIO, kind: str, clock: Clock) -> None:
-        self._files = files
+        self._files = self.inner = files
         self._kind = kind
         self._clock = clock
+
+    def around(self, files: FileIO) -> "MeteredFileIO":
+        """The same around other files."""
+        own = copy(self)
+        own._files = own.inner = files
+        return own
 
     async def read(self, location: Location, *, limit_bytes: int = READ_LIMIT_BYTES) -> bytes:
         with self._measuring("read"):

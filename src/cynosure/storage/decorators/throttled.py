@@ -7,6 +7,7 @@ while it fetches, else whoever deletes what it lists would wait for itself.
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing
+from copy import copy
 
 from cynosure.storage.decorators.listing import open_listing
 from cynosure.storage.errors import StorageUnavailable
@@ -18,9 +19,15 @@ class ThrottledFileIO:
     """Files behind a gate."""
 
     def __init__(self, files: FileIO, *, most: int, wait_s: float) -> None:
-        self._files = files
+        self._files = self.inner = files
         self._turns = asyncio.Semaphore(most)
         self._wait_s = wait_s
+
+    def around(self, files: FileIO) -> "ThrottledFileIO":
+        """The same around other files."""
+        own = copy(self)
+        own._files = own.inner = files
+        return own
 
     async def read(self, location: Location, *, limit_bytes: int = READ_LIMIT_BYTES) -> bytes:
         async with self._turn(location):

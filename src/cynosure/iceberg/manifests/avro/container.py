@@ -24,6 +24,9 @@ class ReadLimits(Struct, frozen=True):
     max_entries: int = 2_000_000
     max_decoded_bytes: int = 512 * 1024 * 1024
     """All blocks together, decompressed. Only one block is in memory at a time."""
+    max_block_bytes: int = 32 * 1024 * 1024
+    """One of them, decompressed: what a file that somebody made up can fill memory with. Writers begin a new
+    one long before."""
 
 
 class Block(NamedTuple):
@@ -54,7 +57,7 @@ class Container(Struct, frozen=True):
         while at < end:
             start = at
             try:
-                block, at = self._read_block(at, left)
+                block, at = self._read_block(at, min(left, limits.max_block_bytes))
             except IndexError:
                 raise Malformed("The file is cut off", position=start) from None
             except Malformed as error:
