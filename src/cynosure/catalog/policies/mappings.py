@@ -72,11 +72,21 @@ def both_keys(policy: ObjId, target: ObjId) -> tuple[bytes, bytes]:
     return target_key(target, policy), policy_key(policy, target)
 
 
+def first_id(key: bytes) -> ObjId:
+    """The end that an entry is asked for by: what stands first in its key."""
+    return _ids_of(key)[0]
+
+
 def second_id(key: bytes) -> ObjId:
     """The other end of an entry: what stands last in its key."""
+    return _ids_of(key)[1]
+
+
+def _ids_of(key: bytes) -> tuple[ObjId, ObjId]:
     if len(key) != _PAIR_BYTES:
         raise CorruptObject("A key of mappings does not hold two ids", key_bytes=len(key))
-    return ObjId(decode_id_key(key[1 + _ID_BYTES :]))
+    first, second = key[1 : 1 + _ID_BYTES], key[1 + _ID_BYTES :]
+    return ObjId(decode_id_key(first)), ObjId(decode_id_key(second))
 
 
 async def has_mappings(view: View) -> bool:

@@ -1,10 +1,11 @@
 """The types of policies that Apache Polaris has too: what engines are to do to keep tables in shape.
 
-The content is a JSON object. Only `enable` must be in it; `config` is advice to engines, of which nothing is
-read here.
+The content is a JSON object. Only `enable` must be in it. What `config` says is read where policies are run
+(`catalog.upkeep.rules`).
 
 Must not break: what Polaris accepts is accepted, and what it refuses is refused: contents are taken over from
-one to the other as they are.
+one to the other as they are. Only keys of `config` that are our own (`maintenance_config.py`) are checked
+here: whoever writes one means this server.
 """
 
 import re
@@ -14,6 +15,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from cynosure.catalog.errors import InvalidPolicy
+from cynosure.catalog.policies.maintenance_config import POLICY_TASKS, find_ours_malformed
 from cynosure.catalog.policies.types import Attachable, PolicyType, Surroundings
 from cynosure.persistence.commit import View
 
@@ -55,7 +57,16 @@ class SystemType(Struct, frozen=True):
 
     def parse(self, content: str) -> object:
         """See `PolicyType`."""
-        return decode_content(content, self.content)
+        parsed = decode_content(content, self.content)
+        assert isinstance(parsed, MaintenanceContent)  # noqa: S101 - it is the type that was decoded
+        wrong = find_ours_malformed(POLICY_TASKS[self.name], parsed.config)
+        if wrong is not None:
+            raise InvalidPolicy(
+                "A key of the policy cannot be understood",
+                field=f"content.config.{wrong[0]}",
+                fix=f"Use {wrong[1]}.",
+            )
+        return parsed
 
     async def check_target(
         self, parsed: object, surroundings: Surroundings, view: View, target: Attachable
