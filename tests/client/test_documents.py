@@ -3,7 +3,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from cynosure.client.documents import fetch_document, is_safe_url
+from cynosure.client.documents import fetch_document
+from cynosure.common.addresses import is_safe_url
 from cynosure.common.errors import Unavailable
 
 pytestmark = pytest.mark.anyio

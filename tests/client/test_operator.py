@@ -20,7 +20,7 @@ from cynosure.client.operator import find_operator
 from cynosure.common.clock import SystemClock
 from cynosure.common.errors import BadInput, Conflict, NotFound, OutcomeUnknown, Unavailable
 from cynosure.common.progress import Progress, Report, ignore_progress, to_failed
-from cynosure.server.lifespan import HttpServer
+from cynosure.server.http_server import HttpServer
 from cynosure.server.listen import listen_operator
 
 pytestmark = pytest.mark.anyio

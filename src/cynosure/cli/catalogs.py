@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cynosure.cli import options
+from cynosure.cli.cascading import Cascade, Purge, Yes, check_flags, describe_plan, drop_with_all
 from cynosure.cli.catalog_check import check
 from cynosure.cli.names import (
     Properties,
@@ -25,6 +26,7 @@ from cynosure.common.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
     from cynosure.cli.transport import Server
+    from cynosure.client.drops import CascadePlan
     from cynosure.client.management_types import Catalog
 
 app = typer.Typer(
@@ -224,8 +226,15 @@ app.command()(check)
 @app.command("delete")
 @app.command("drop", hidden=True)
 @changing
-def delete(to: Remote, name: Name) -> None:
-    """Delete an empty catalog. What was dropped inside it before cannot be restored any more."""
+def delete(to: Remote, name: Name, cascade: Cascade = False, purge: Purge = False, yes: Yes = False) -> None:
+    """Delete an empty catalog, or one with all it holds. Nothing inside it can be restored any more.
+
+    Example: `cynosure catalogs delete sales --cascade --purge`
+    """
+    check_flags(is_cascade=cascade, is_purging=purge)
+    if cascade:
+        _delete_with_all(to, name, is_purging=purge, is_confirmed=yes)
+        return
 
     async def work(server: "Server") -> "Catalog | None":
         try:
@@ -245,6 +254,25 @@ def delete(to: Remote, name: Name) -> None:
         print(f"Catalog {name} is gone; its files are left alone.")
     else:
         print(f"Catalog {gone.name} is gone; files below {gone.base_location} are left alone.")
+
+
+def _delete_with_all(to: Remote, name: str, *, is_purging: bool, is_confirmed: bool) -> None:
+    async def work(server: "Server") -> "CascadePlan":
+        api = server.catalog_drops()
+        return await drop_with_all(
+            f"catalog {name}",
+            lambda: api.plan(name, is_purging=is_purging),
+            lambda: api.drop(name, is_purging=is_purging),
+            is_purging=is_purging,
+            is_confirmed=is_confirmed,
+            is_repeated=to.get_key() is not None,
+        )
+
+    gone = to.run(work)
+    if to.as_json:
+        print_json({"name": name, "with": gone})
+    else:
+        print(f"Catalog {name} is gone, with {describe_plan(gone)}.")
 
 
 @app.command()

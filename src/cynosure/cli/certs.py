@@ -31,7 +31,10 @@ def init(
     days: Annotated[int, typer.Option("--days", min=1, max=3650, help="How long they are valid.")] = 825,
     as_json: options.Json = False,
 ) -> None:
-    """Make an authority, a server certificate and a client certificate.
+    """Make an authority, a server certificate and client certificates.
+
+    Two of the clients are our own services, for when they call each other: the catalog (`catalog.pem`) and
+    the delegation service (`delegation.pem`).
 
     The authority's key lies beside them, unencrypted: keep the directory to yourself. Nothing that
     exists is overwritten.
@@ -49,6 +52,9 @@ def init(
             "Serve with them:  cynosure serve catalog"
             f" --tls-cert {directory / certs.SERVER_CERTIFICATE} --tls-key {directory / certs.SERVER_KEY}"
             f" --tls-client-ca {directory / certs.CA_CERTIFICATE}"
+        )
+        tell(
+            "Let services call each other with catalog.pem and delegation.pem: docs/operations/delegation.md"
         )
 
 

@@ -78,9 +78,17 @@ GROUPS: Final = (
     (_ACCESS, "realms", "realms", "Realms: whole installations beside each other on one server."),
     (_ACCESS, "tokens", "tokens", "Keys that sign tokens."),
     (_ACCESS, "events", "events", "What was done, and what was refused."),
+    (
+        _OPERATE,
+        "maintenance",
+        "maintenance",
+        "Maintenance of tables: what would run, what was run, run it now.",
+    ),
+    (_OPERATE, "tasks", "tasks", "Long work: how far it is; try it again, give it up."),
     (_OPERATE, "store", "store", "Look after the store: history, restore, garbage collection."),
     (_SET_UP, "setup", "setup.commands", "Principals, roles, catalogs, policies and grants from a file."),
     (_SET_UP, "profiles", "profiles", "Servers that you speak to by name."),
+    (_SET_UP, "delegation", "delegation", "A principal for a delegation service."),
     (_SET_UP, "settings", "settings", "Show the settings in force, and all there are."),
     (_SET_UP, "certs", "certs", "Make and show TLS certificates, for tests and small installations."),
 )

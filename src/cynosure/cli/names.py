@@ -1,4 +1,4 @@
-"""Names as users write them: levels with dots between, properties as KEY=VALUE, places, times for people."""
+"""Names as users write them: levels with dots, properties as KEY=VALUE, places; times, sizes for people."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -26,6 +26,8 @@ SetProperties = Annotated[
 RemoveProperties = Annotated[
     list[str] | None, typer.Option("--remove-property", metavar="KEY", help="May be repeated.")
 ]
+
+_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def split_name(text: str, separator: str = ".", *, field: str = "namespace") -> tuple[str, ...]:
@@ -77,3 +79,12 @@ def format_properties(properties: Mapping[str, str]) -> str:
 def format_time(time_ms: int) -> str:
     """A time for people; nothing for one that is not known."""
     return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds") if time_ms else ""
+
+
+def format_size(size_bytes: int) -> str:
+    """So many bytes for people."""
+    if size_bytes < 1024:
+        return f"{size_bytes} B"
+    # 2**10 is the first unit; there is none above the last.
+    power = min((size_bytes.bit_length() - 1) // 10, len(_UNITS))
+    return f"{size_bytes / 1024**power:.1f} {_UNITS[power - 1]}"

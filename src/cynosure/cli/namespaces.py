@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cynosure.cli.cascading import Cascade, Purge, Yes, check_flags, describe_plan, drop_with_all
 from cynosure.cli.names import (
     OfCatalog,
     Properties,
@@ -19,6 +20,7 @@ from cynosure.cli.roles_output import print_done
 
 if TYPE_CHECKING:
     from cynosure.cli.transport import Server
+    from cynosure.client.drops import CascadePlan
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -121,8 +123,41 @@ def update(
 
 @app.command()
 @changing
-def delete(to: Remote, namespace: Name, catalog: OfCatalog, separator: Separator = ".") -> None:
-    """Drop an empty namespace. `cynosure tables restore` brings it back for a while."""
+def delete(
+    to: Remote,
+    namespace: Name,
+    catalog: OfCatalog,
+    cascade: Cascade = False,
+    purge: Purge = False,
+    yes: Yes = False,
+    separator: Separator = ".",
+) -> None:
+    """Drop an empty namespace, or one with all it holds.
+
+    `cynosure tables restore` brings it back for a while, and what was in it, but for what is purged.
+
+    Example: `cynosure namespaces delete sales.old --catalog lake`
+
+    Example: `cynosure namespaces delete sales --catalog lake --cascade --purge`
+    """
+    check_flags(is_cascade=cascade, is_purging=purge)
     levels = split_name(namespace, separator)
-    to.run(lambda server: server.catalog(catalog).drop_namespace(levels))
-    print_done(f"Namespace {namespace} of {catalog} is gone.", {"deleted": levels}, to.as_json)
+    if not cascade:
+        to.run(lambda server: server.catalog(catalog).drop_namespace(levels))
+        print_done(f"Namespace {namespace} of {catalog} is gone.", {"deleted": levels}, to.as_json)
+        return
+
+    async def work(server: "Server") -> "CascadePlan":
+        api = server.drops(catalog)
+        return await drop_with_all(
+            f"namespace {namespace} of {catalog}",
+            lambda: api.plan_namespace(levels, is_purging=purge),
+            lambda: api.drop_namespace(levels, is_purging=purge),
+            is_purging=purge,
+            is_confirmed=yes,
+            is_repeated=to.get_key() is not None,
+        )
+
+    gone = to.run(work)
+    said = f"Namespace {namespace} of {catalog} is gone, with {describe_plan(gone)}."
+    print_done(said, {"deleted": levels, "with": gone}, to.as_json)

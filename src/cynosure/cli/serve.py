@@ -1,8 +1,8 @@
-"""`cynosure up` and `cynosure serve catalog`."""
+"""`cynosure up`, `cynosure serve catalog` and `cynosure serve delegation`."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,6 +13,26 @@ from cynosure.cli.output import tell
 app = typer.Typer(
     no_args_is_help=True, help="Run one service in the foreground.", rich_markup_mode="markdown"
 )
+
+TaskStore = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help="Store of tasks: sqlite:PATH or postgresql://… Default: delegation.db in the data directory. "
+        "Put a password into the settings file or $CYNOSURE_DELEGATION__SERVICE__STORE instead.",
+    ),
+]
+ServiceRealm = Annotated[
+    str | None, typer.Option("--realm", metavar="NAME", help="The one realm that it works for.")
+]
+CatalogUrl = Annotated[str | None, typer.Option("--catalog", metavar="URL", help="Where the catalog is.")]
+ServiceCredentials = Annotated[
+    Path | None,
+    typer.Option(
+        "--credentials-file", metavar="FILE", help="What `cynosure delegation init` wrote: its own principal."
+    ),
+]
 
 
 @app.callback()
@@ -44,6 +64,46 @@ def serve_catalog(
     run_catalog(options.make_source(config, flags), lambda ready: tell(f"Catalog is ready at {ready.url}"))
 
 
+@app.command("delegation")
+def serve_delegation(
+    config: options.Config = None,
+    data: options.Data = None,
+    host: options.Host = None,
+    port: options.Port = None,
+    store: TaskStore = None,
+    realm: ServiceRealm = None,
+    catalog: CatalogUrl = None,
+    credentials_file: ServiceCredentials = None,
+    tls_cert: options.TlsCert = None,
+    tls_key: options.TlsKey = None,
+    tls_client_ca: options.TlsClientCa = None,
+) -> None:
+    """Serve one realm's long work, purges and maintenance, until ctrl-C or SIGTERM; it is given back then.
+
+    It has a store of its own and a principal of its own at the catalog: `cynosure delegation init` makes it.
+    Beyond this machine it needs certificates, of its own and of its clients.
+
+    Example: `cynosure serve delegation --port 8182 --credentials-file delegation.json`
+    """
+    from cynosure.server.delegation import run_delegation
+
+    flags = {
+        "server.data_dir": data,
+        "delegation.service.host": host,
+        "delegation.service.port": port,
+        "delegation.service.store": store,
+        "delegation.service.realm": realm,
+        "delegation.service.catalog_url": catalog,
+        "delegation.service.credentials_file": credentials_file,
+        "delegation.service.certificate": tls_cert,
+        "delegation.service.key": tls_key,
+        "delegation.service.client_ca": tls_client_ca,
+    }
+    run_delegation(
+        options.make_source(config, flags), lambda ready: tell(f"Delegation service is ready at {ready.url}")
+    )
+
+
 def up(
     config: options.Config = None,
     data: options.Data = None,
@@ -57,7 +117,8 @@ def up(
 ) -> None:
     """Run everything on this machine, with embedded defaults, until ctrl-C or SIGTERM.
 
-    Services that crash are started again.
+    That is the catalog, and a delegation service for its purges and maintenance. Services that crash are
+    started again.
 
     Example: `cynosure up --data ./data`
     """
@@ -69,6 +130,8 @@ def up(
     def on_ready(ready: Mapping[str, Any]) -> None:
         for name, facts in ready.items():
             tell(f"{name:<8} {facts['url']}")
+            if "catalogs" not in facts:
+                continue
             catalogs = ", ".join(facts["catalogs"]) or "none yet, see cynosure catalogs create"
             tell(f"{'iceberg':<8} {facts['url']}/api/catalog (warehouse: {catalogs})")
         tell(f"{'data':<8} {source.load().server.data_dir.absolute()}")
@@ -78,6 +141,7 @@ def up(
         source,
         on_wait=lambda name, pid: tell(f"Waiting until the previous {name} (pid {pid}) has ended ..."),
         on_ready=on_ready,
+        on_note=tell,
     )
 
 

@@ -4,12 +4,10 @@ from typing import Annotated, Any
 
 import typer
 
-from cynosure.cli.names import OfCatalog, OfNamespace, Separator, format_time, split_name
+from cynosure.cli.names import OfCatalog, OfNamespace, Separator, format_size, format_time, split_name
 from cynosure.cli.output import print_fields, print_json, print_table
 from cynosure.cli.remote import Remote, connected
 from cynosure.common.errors import BadInput
-
-_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @connected
@@ -62,12 +60,14 @@ def _print(table: str, found: dict[str, Any]) -> None:
             "table": table,
             "snapshot": _snapshot(found),
             "snapshots kept": found["snapshots"],
-            "data files": f"{data['files']}, {data['records']} records, {_size(data['bytes'])}",
+            "data files": f"{data['files']}, {data['records']} records, {format_size(data['bytes'])}",
             "file sizes": _spread(found.get("file-sizes"), "min", "median", "p90", "max"),
-            "small files": f"{small['files']} ({small['ratio']:.0%}), below {_size(small['below-bytes'])}",
+            "small files": (
+                f"{small['files']} ({small['ratio']:.0%}), below {format_size(small['below-bytes'])}"
+            ),
             **{
                 f"{kind.replace('-', ' ')}{'' if kind.endswith('s') else ' deletes'}": (
-                    f"{each['files']}, {each['records']} records, {_size(each['bytes'])}"
+                    f"{each['files']}, {each['records']} records, {format_size(each['bytes'])}"
                 )
                 for kind, each in of_kind.items()
                 if each["files"]
@@ -76,8 +76,8 @@ def _print(table: str, found: dict[str, Any]) -> None:
             "files with deletes": deletes["files-with-deletes"],
             "manifests": (
                 f"{manifests['data']} of data, {manifests['deletes']} of deletes, "
-                f"{_size(manifests['bytes'])}, "
-                f"{manifests['small']} below {_size(manifests['small-below-bytes'])}"
+                f"{format_size(manifests['bytes'])}, "
+                f"{manifests['small']} below {format_size(manifests['small-below-bytes'])}"
             ),
         }
     )
@@ -101,7 +101,7 @@ def _print_partitions(found: dict[str, Any]) -> None:
         print_table(
             ("PARTITION", "SPEC", "FILES", "RECORDS", "BYTES"),
             [
-                (_values(each), each["spec-id"], each["files"], each["records"], _size(each["bytes"]))
+                (_values(each), each["spec-id"], each["files"], each["records"], format_size(each["bytes"]))
                 for each in found["largest"]
             ],
         )
@@ -114,7 +114,7 @@ def _snapshot(found: dict[str, Any]) -> str:
 
 
 def _spread(numbers: dict[str, int] | None, *names: str) -> str | None:
-    return ", ".join(f"{name} {_size(numbers[name])}" for name in names) if numbers else None
+    return ", ".join(f"{name} {format_size(numbers[name])}" for name in names) if numbers else None
 
 
 def _values(partition: dict[str, Any]) -> str | None:
@@ -123,11 +123,3 @@ def _values(partition: dict[str, Any]) -> str | None:
         return None
     shown = (f"{name}={'null' if value is None else value}" for name, value in values.items())
     return "/".join(shown) or "whole table"
-
-
-def _size(size_bytes: int) -> str:
-    if size_bytes < 1024:
-        return f"{size_bytes} B"
-    # 2**10 is the first unit; there is none above the last.
-    power = min((size_bytes.bit_length() - 1) // 10, len(_UNITS))
-    return f"{size_bytes / 1024**power:.1f} {_UNITS[power - 1]}"

@@ -5,12 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from cynosure.cli import options, table_append, table_files, table_shape, table_stats
+from cynosure.cli import options, table_append, table_drops, table_files, table_shape, table_stats
 from cynosure.cli.names import OfCatalog, OfNamespace, Separator, format_time, split_name
 from cynosure.cli.operator import run_operator_command
 from cynosure.cli.output import print_fields, print_json, print_table
-from cynosure.cli.remote import Remote, changing, connected
-from cynosure.cli.roles_output import print_done
+from cynosure.cli.remote import Remote, connected
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -21,6 +20,10 @@ app = typer.Typer(
 _FILES = "Operate, on the server's machine"
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table.")]
 
+app.command("delete")(table_drops.delete)
+app.command("drop", hidden=True)(table_drops.delete)
+app.command("dropped")(table_drops.list_dropped)
+app.command("restore")(table_drops.restore)
 app.command("append")(table_append.append)
 app.command("add-columns")(table_shape.add_columns)
 app.command("set-partitioning")(table_shape.set_partitioning)
@@ -81,17 +84,6 @@ def get(
     )
 
 
-@app.command()
-@changing
-def delete(
-    to: Remote, table: Name, catalog: OfCatalog, namespace: OfNamespace, separator: Separator = "."
-) -> None:
-    """Drop a table; its files stay, and `cynosure tables restore` brings it back for a while."""
-    levels = split_name(namespace, separator)
-    to.run(lambda server: server.catalog(catalog).drop_table(levels, table))
-    print_done(f"Table {table} is gone.", {"deleted": [*levels, table]}, to.as_json)
-
-
 @app.command("import", rich_help_panel=_FILES)
 def import_file(
     catalog: Annotated[str, typer.Argument(metavar="CATALOG", help="Name of an empty catalog.")],
@@ -119,61 +111,3 @@ def import_file(
         print_json(imported)
     else:
         print(f"{imported.tables} tables in {imported.namespaces} namespaces are in {catalog}.")
-
-
-@app.command("dropped", rich_help_panel=_FILES)
-def list_dropped(
-    catalog: Annotated[str, typer.Argument(metavar="CATALOG", help="Name of the catalog.")],
-    realm: options.Realm = "default",
-    config: options.Config = None,
-    data: options.Data = None,
-    store: options.Store = None,
-    as_json: options.Json = False,
-) -> None:
-    """List what was dropped and can be restored, oldest first: tables of all kinds, views, namespaces."""
-    from cynosure.server.undrop_commands import DroppedInfo, DroppedParams
-
-    source = options.make_source(config, {"server.data_dir": data, "persistence.url": store})
-    dropped = run_operator_command(
-        "tables.dropped", DroppedParams(catalog, realm=realm), list[DroppedInfo], source
-    )
-    if as_json:
-        print_json(dropped)
-        return
-    rows = [(each.id, each.kind, ".".join(each.path), each.dropped_at, each.principal) for each in dropped]
-    print_table(("ID", "KIND", "NAME", "DROPPED", "BY"), rows)
-
-
-@app.command("restore", rich_help_panel=_FILES)
-def restore(
-    catalog: Annotated[str, typer.Argument(metavar="CATALOG", help="Name of the catalog.")],
-    what: Annotated[
-        str, typer.Argument(metavar="NAME|ID", help="What was dropped, with dots, or the id of the drop.")
-    ],
-    namespace: Annotated[
-        list[str] | None,
-        typer.Option("--to-namespace", help="Restore into this namespace; once per level."),
-    ] = None,
-    name: Annotated[str | None, typer.Option("--as", help="Restore under this name.")] = None,
-    realm: options.Realm = "default",
-    config: options.Config = None,
-    data: options.Data = None,
-    store: options.Store = None,
-    as_json: options.Json = False,
-) -> None:
-    """Restore a table of any kind, a view or a namespace as it was when it was dropped, with its history.
-
-    Of several drops of one name the newest is taken. To restore elsewhere, give both `--to-namespace` and
-    `--as` (for a namespace: only `--to-namespace`).
-    """
-    from cynosure.server.undrop_commands import RestoredInfo, RestoreParams
-
-    source = options.make_source(config, {"server.data_dir": data, "persistence.url": store})
-    path = (*(namespace or ()), *([name] if name is not None else ()))
-    restored = run_operator_command(
-        "tables.restore", RestoreParams(catalog, what, path, realm=realm), RestoredInfo, source
-    )
-    if as_json:
-        print_json(restored)
-    else:
-        print(f"The {restored.kind} {'.'.join(restored.path)} is back.")

@@ -38,7 +38,10 @@ from cynosure.common.secrets import Secret
 
 if TYPE_CHECKING:
     from cynosure.client.appends import AppendApi
+    from cynosure.client.drops import CatalogDropApi, DropApi
+    from cynosure.client.maintenance import MaintenanceApi
     from cynosure.client.shape import ShapeApi
+    from cynosure.client.tasks import TaskApi
     from cynosure.server.settings import Settings
 
 K = TypeVar("K", bound=Keyed)
@@ -72,6 +75,30 @@ class Server:
     def policies(self, catalog: str) -> PolicyApi:
         """The policies of one of its catalogs."""
         return self._keyed(PolicyApi(self._api, catalog))
+
+    def drops(self, catalog: str) -> "DropApi":
+        """What was dropped in one of its catalogs, and cascades there."""
+        from cynosure.client.drops import DropApi
+
+        return self._keyed(DropApi(self._api, catalog))
+
+    def catalog_drops(self) -> "CatalogDropApi":
+        """Catalogs that are dropped with all they hold."""
+        from cynosure.client.drops import CatalogDropApi
+
+        return self._keyed(CatalogDropApi(self._api))
+
+    def tasks(self) -> "TaskApi":
+        """Its long work."""
+        from cynosure.client.tasks import TaskApi
+
+        return TaskApi(self._api)
+
+    def maintenance(self, catalog: str) -> "MaintenanceApi":
+        """Maintenance of the tables of one of its catalogs."""
+        from cynosure.client.maintenance import MaintenanceApi
+
+        return self._keyed(MaintenanceApi(self._api, catalog))
 
     def shape(self, catalog: str) -> "ShapeApi":
         """The shapes of the tables of one of its catalogs."""

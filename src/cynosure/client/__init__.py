@@ -6,7 +6,8 @@
 - `tokens.py`     bearer tokens, renewed before they expire; `api.py` requests that carry them
 - `changes.py`    changes, each under an Idempotency-Key that is held until there is an answer
 - `idempotency.py`, `discovery.py`   keys; whether a server honours them, and for how long
-- `management.py`, `catalog.py`, `policies.py`, `generic_tables.py`   the APIs, call by call
+- `management.py`, `catalog.py`, `policies.py`, `generic_tables.py`, `drops.py`, `tasks.py`, `maintenance.py`
+                  the APIs, call by call; `delegation.py` that of a delegation service
 - `shape.py`      columns, partitioning and sort order of a table, by names
 - `appends.py`, `appending/`   Arrow data appended to a table (`append`)
 - `profiles.py`   servers that a user knows by name

@@ -24,12 +24,12 @@ from msgspec import Struct
 from cynosure.client.api import ApiClient, realm_headers, segment
 from cynosure.client.catalog import Namespace
 from cynosure.client.changes import Keyed
-from cynosure.client.documents import is_safe_url
 from cynosure.client.http import HttpClient
 from cynosure.client.idempotency import make_key
 from cynosure.client.profiles import Profile, load_profiles, profiles_path
 from cynosure.client.tls import ClientTls
 from cynosure.client.tokens import ClientCredentials, TokenSource
+from cynosure.common.addresses import is_safe_url
 from cynosure.common.clock import SystemClock
 from cynosure.common.errors import (
     BadInput,

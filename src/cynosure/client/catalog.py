@@ -17,6 +17,9 @@ _BASE: Final = "/api/catalog/v1"
 _OURS: Final = "/api/catalog/cynosure/v1"
 _BETWEEN: Final = "\x1f"
 _PAGE: Final = 1000
+_PURGE: Final = {"purgeRequested": "true"}
+_PURGE_S: Final = 600.0
+"""The server says first how long it waits for a purge."""
 _STATISTICS_S: Final = 100.0
 """Longer than a server lets a request take: of a large table it may read a thousand manifests."""
 
@@ -108,9 +111,15 @@ class CatalogApi(Keyed):
         """A view's metadata and where it is, as the protocol has it."""
         return await self._load(f"{self._of(namespace)}/views/{segment(name)}")
 
-    async def drop_table(self, namespace: Namespace, name: str) -> None:
-        """Drop a table; its files stay."""
-        await self._change("DELETE", f"{self._of(namespace)}/tables/{segment(name)}")
+    async def drop_table(self, namespace: Namespace, name: str, *, is_purging: bool = False) -> None:
+        """Drop a table; its files stay, unless they are to be purged."""
+        query = dict(_PURGE) if is_purging else None
+        await self._change("DELETE", f"{self._of(namespace)}/tables/{segment(name)}", query=query)
+
+    async def purge_table_once(self, namespace: Namespace, name: str) -> None:
+        """Drop a table with its files; `OutcomeUnknown` when the server answers that it takes longer."""
+        path = f"{self._of(namespace)}/tables/{segment(name)}"
+        await self._send_once("DELETE", path, None, _PURGE, timeout_s=_PURGE_S)
 
     async def drop_view(self, namespace: Namespace, name: str) -> None:
         """Drop a view."""

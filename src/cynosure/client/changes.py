@@ -72,11 +72,19 @@ class Keyed:
         content = None if body is None else msgspec.Raw(msgspec.json.encode(body))
         return await _Repeating(api, key, lifetime_s).run(method, path, content, query)
 
-    async def _send_once(self, method: str, path: str, body: Any, query: dict[str, str] | None) -> Reply:
+    async def _send_once(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        query: dict[str, str] | None,
+        *,
+        timeout_s: float = _ATTEMPT_S,
+    ) -> Reply:
         """Without the server's promise, what may have been applied is not sent again."""
         headers = {KEY_HEADER: self._key} if self._key else None
         patience_s = self._api.keys.patience_s
-        timeout_s = _ATTEMPT_S if patience_s is None else min(_ATTEMPT_S, patience_s)
+        timeout_s = timeout_s if patience_s is None else min(timeout_s, patience_s)
         reply = await self._api.request(
             method,
             path,

@@ -5,13 +5,12 @@ comes back decides whom we trust.
 """
 
 import asyncio
-import ipaddress
 from typing import Final
-from urllib.parse import urlsplit
 
 import httpx
 
 from cynosure.client.tls import ClientTls, make_context
+from cynosure.common.addresses import is_safe_url
 from cynosure.common.errors import Unavailable
 
 MAX_BYTES: Final = 1 << 20
@@ -41,23 +40,6 @@ async def fetch_document(
             return body
     except (httpx.HTTPError, TimeoutError) as error:
         raise _failed(type(error).__name__) from error
-
-
-def is_safe_url(url: str) -> bool:
-    """Whether nobody on the way could change what is fetched from here: HTTPS, or on this machine."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-    except ValueError:
-        return False
-    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host)))
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _failed(reason: str) -> Unavailable:

@@ -51,6 +51,13 @@ class _Envelope(Struct):
     error_description: str = ""
 
 
+class _Coded(Struct):
+    """The shape of a delegation service."""
+
+    error_code: str
+    message: str = ""
+
+
 _BY_TYPE: Final[dict[str, type[tree.CynosureError]]] = {
     "AlreadyExistsException": tree.AlreadyExists,
     "BadRequestException": tree.BadInput,
@@ -78,6 +85,7 @@ _BY_STATUS: Final[dict[int, type[tree.CynosureError]]] = {
 }
 _FIELD: Final = re.compile(r"\bfield='([^']*)'")
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_decode_coded = msgspec.json.Decoder(_Coded).decode
 
 
 def to_error(
@@ -143,11 +151,19 @@ def _read_envelope(body: bytes) -> tuple[str, str]:
     try:
         envelope = _decode_envelope(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # A proxy's page, or nothing: its text is not ours to repeat.
-        return "", ""
+        return _read_coded(body)
     if isinstance(envelope.error, str):
         return envelope.error_description, envelope.error
     return envelope.error.message, envelope.error.type
+
+
+def _read_coded(body: bytes) -> tuple[str, str]:
+    try:
+        coded = _decode_coded(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # A proxy's page, or nothing: its text is not ours to repeat.
+        return "", ""
+    return coded.message, coded.error_code
 
 
 def _walk(error_type: type[tree.CynosureError]) -> list[type[tree.CynosureError]]:

@@ -62,6 +62,10 @@ CALLS: dict[str, tuple[Sequence[Call], Call]] = {
         ),
     ),
     "deleteCatalog": ((Call("POST", "/catalogs", "new"),), Call("DELETE", "/catalogs/new")),
+    "dropCatalogCascade": (
+        (Call("POST", "/catalogs", "new"),),
+        Call("POST", "/catalogs/new/drop", {"cascade": True}),
+    ),
     "createPrincipal": ((), PRINCIPAL),
     "updatePrincipal": ((PRINCIPAL,), Call("PUT", "/principals/etl", UPDATE)),
     "deletePrincipal": ((PRINCIPAL,), Call("DELETE", "/principals/etl")),

@@ -12,7 +12,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from obstore.store import S3Store
 from pyiceberg.catalog import Catalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -162,17 +161,8 @@ def test_no_rows_are_no_snapshot(server: CatalogServer, make_table: Callable[...
 
 def list_parquet(s3: S3Server, place: str) -> list[str]:
     """All of them, as the owner of the store sees it."""
-    store = S3Store(
-        s3.bucket,
-        endpoint=s3.endpoint,
-        region=s3.region,
-        access_key_id=s3.access_key_id,
-        secret_access_key=s3.secret_access_key,
-        client_options={"allow_http": True},
-    )
     root = f"s3://{s3.bucket}/"
-    found = [each["path"] for page in store.list(place.removeprefix(root)) for each in page]
-    return sorted(f"{root}{path}" for path in found if path.endswith(".parquet"))
+    return sorted(f"{root}{path}" for path in s3.list_below(place) if path.endswith(".parquet"))
 
 
 @pytest.mark.s3

@@ -3,6 +3,7 @@
 - `wire.py`, `wire_catalogs.py`   bodies and queries, under the names of the Polaris document
 - `storage.py`                    storage configurations between the wire and the store
 - `catalogs.py`, `principals.py`, `principal_roles.py`, `catalog_roles.py`, `grants.py`   the handlers
+- `tasks.py`                      long work, for operators
 - `explaining.py`, `checking.py`, `own.py`, `events.py`, `discovery.py`   beyond Polaris, below `/cynosure`
 - `routes.py`                     all of it
 

@@ -13,6 +13,7 @@ from cynosure.api.management.grants import grant_routes
 from cynosure.api.management.own import own_routes
 from cynosure.api.management.principal_roles import principal_role_routes
 from cynosure.api.management.principals import principal_routes
+from cynosure.api.management.tasks import task_routes
 from cynosure.api.router import Route
 from cynosure.auth.identities import Identities
 from cynosure.catalog.directory import Directory
@@ -34,6 +35,7 @@ def management_routes(
         *catalog_role_routes(directory),
         *grant_routes(directory),
         *check_routes(directory),
+        *task_routes(directory),
         *explain_routes(directory, identities),
         *own_routes(identities),
         *discovery_routes(advertised),
