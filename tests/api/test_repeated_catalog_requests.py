@@ -154,6 +154,14 @@ CALLS: dict[str, tuple[Sequence[Before], Call]] = {
             },
         ),
     ),
+    "orderMaintenance": (
+        (T,),
+        Call(
+            "POST",
+            f"{OURS}/namespaces/ns/tables/t/maintenance",
+            {"operation": "TABLE_PURGE", "properties": {"dryRun": "true"}},
+        ),
+    ),
     "addColumns": (
         (T,),
         Call(
@@ -195,6 +203,10 @@ CALLS: dict[str, tuple[Sequence[Before], Call]] = {
     "sendNotification": (
         (write_metadata,),
         Call("POST", "/v1/ext/namespaces/ns/tables/orders/notifications", TOLD),
+    ),
+    "dropNamespaceCascade": (
+        (Call("POST", f"{LAKE}/namespaces", {"namespace": ["more"]}),),
+        Call("POST", f"{OURS}/namespaces/more/drop", {"cascade": True}),
     ),
     "restoreDropped": ((T, DROP, find_dropped), Call("POST", f"{OURS}/dropped/{{drop}}/restore", {})),
 }

@@ -271,5 +271,7 @@ def test_every_request_made_from_our_description_gets_an_answer_that_it_describe
             for method, operation in item.items()
             if method in ("get", "head")
         }
-        # And nobody guesses the id of a plan.
-        assert reads - succeeded <= {"getConfig", "fetchPlanningResult"}
+        # And nobody guesses the id of a plan, a task or a drop.
+        by_id = {"fetchPlanningResult", "getTask", "getTaskHistory"}
+        by_id |= {"loadDropped", "loadTombstone", "loadTombstoneCredentials"}
+        assert reads - succeeded <= {"getConfig", *by_id}

@@ -47,6 +47,7 @@ from cynosure.storage.settings import StorageSettings
 from cynosure.testing.admin import MANAGEMENT, Admin
 from cynosure.testing.known_secrets import KNOWN
 from cynosure.testing.login import Credential
+from cynosure.testing.small_purger import use_small_purger
 
 BASE = "http://test"
 
@@ -54,8 +55,16 @@ BASE = "http://test"
 class World:
     """A service, and clients of it."""
 
-    def __init__(self, service: Service, identities: Identities, folder: Path, root: Credential) -> None:
+    def __init__(
+        self,
+        service: Service,
+        identities: Identities,
+        folder: Path,
+        root: Credential,
+        directory: Directory,
+    ) -> None:
         self.service = service
+        self.directory = directory
         self.identities = identities
         self.folder = folder
         self.root = root
@@ -136,6 +145,7 @@ async def open_world(
             keyring, StorageSettings(), persistence.clock, file_roots=[Location.parse(str(folder))]
         )
         directory = Directory(shared, storages)
+        use_small_purger(directory)
         async with (
             open_audit(persistence, authorizer, settings.audit) as audit,
             open_tokens(identities, keyring) as tokens,
@@ -162,7 +172,7 @@ async def open_world(
             secret = KNOWN.add(made.client_secret.reveal(), client_id=made.client_id)
             root = Credential(made.client_id, secret)
             try:
-                yield World(service, identities, folder, root)
+                yield World(service, identities, folder, root, directory)
             finally:
                 await background.close()
                 storages.close()

@@ -8,14 +8,15 @@ import pytest
 
 from cynosure.auth.caller import Caller
 from cynosure.catalog.appending.addition import Addition
-from cynosure.catalog.delegation.modes import ANY_WAY
 from cynosure.catalog.errors import NoSuchPlan, NoSuchPlanTask
 from cynosure.catalog.feed.read import read_changes
+from cynosure.catalog.file_access.modes import ANY_WAY
 from cynosure.catalog.files.sweep import sweep_strays
 from cynosure.catalog.listing import Paging
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.operations.add_columns import add_columns
 from cynosure.catalog.operations.append_files import append_files
+from cynosure.catalog.operations.begin_purging import begin_purging
 from cynosure.catalog.operations.cancel_plan import cancel_plan
 from cynosure.catalog.operations.check_storage import check_storage
 from cynosure.catalog.operations.commit_table import commit_table
@@ -26,6 +27,7 @@ from cynosure.catalog.operations.create_view import CreateView, create_view
 from cynosure.catalog.operations.drop_namespace import drop_namespace
 from cynosure.catalog.operations.drop_table import drop_table
 from cynosure.catalog.operations.drop_view import drop_view
+from cynosure.catalog.operations.end_purging import end_purging
 from cynosure.catalog.operations.export_table import export_table
 from cynosure.catalog.operations.fetch_plan import fetch_plan
 from cynosure.catalog.operations.fetch_scan_tasks import fetch_scan_tasks
@@ -33,11 +35,14 @@ from cynosure.catalog.operations.list_dropped import list_dropped
 from cynosure.catalog.operations.list_namespaces import list_namespaces
 from cynosure.catalog.operations.list_reports import list_reports
 from cynosure.catalog.operations.list_tables import list_tables
+from cynosure.catalog.operations.list_tombstones import list_tombstones
 from cynosure.catalog.operations.list_views import list_views
 from cynosure.catalog.operations.load_catalog import load_catalog
 from cynosure.catalog.operations.load_credentials import load_credentials
+from cynosure.catalog.operations.load_dropped import load_dropped
 from cynosure.catalog.operations.load_namespace import load_namespace, namespace_exists
 from cynosure.catalog.operations.load_table import load_table, load_table_for_data, table_exists
+from cynosure.catalog.operations.load_tombstone import load_tombstone, load_tombstone_credentials
 from cynosure.catalog.operations.load_view import load_view, view_exists
 from cynosure.catalog.operations.plan_scan import plan_scan
 from cynosure.catalog.operations.register_table import register_table
@@ -59,6 +64,8 @@ from cynosure.catalog.operations.update_namespace_properties import (
     update_namespace_properties,
 )
 from cynosure.catalog.planning.request import ScanRequest
+from cynosure.catalog.purging.purge import begin_purge
+from cynosure.catalog.purging.tombstone import Tombstone
 from cynosure.catalog.roles.assign_catalog_role import assign_catalog_role
 from cynosure.catalog.roles.create_catalog_role import create_catalog_role
 from cynosure.catalog.roles.delete_catalog_role import delete_catalog_role
@@ -81,6 +88,7 @@ from cynosure.iceberg.shaping.sort_order import NewSortField
 from cynosure.iceberg.views import ViewUpdate
 from cynosure.persistence.spi import ObjId
 from cynosure.storage.access.ports import StoreRequest
+from cynosure.testing.scripted_executor import ScriptedExecutor
 from cynosure.testing.small_access import P, on_catalog, on_namespace, on_table, on_view
 from cynosure.testing.small_catalog import ROOT, SCHEMA
 from tests.catalog.tables import T, decoded, requirements, updates
@@ -127,6 +135,13 @@ async def current_file(lake: Lake) -> str:
 async def dropped_table(lake: Lake) -> ObjId:
     await drop_table(lake.catalog, ROOT, T)
     return (await list_dropped(lake.catalog, ROOT, size=1)).entries[0][0]
+
+
+async def entombed_table(lake: Lake) -> Tombstone:
+    executor = lake.directory.shared.executor
+    assert isinstance(executor, ScriptedExecutor)
+    executor.work = None
+    return (await begin_purge(lake.catalog, ROOT, T)).tombstone
 
 
 async def a_role(lake: Lake) -> None:
@@ -462,6 +477,41 @@ CASES = [
         lambda w, who, drop: restore_dropped(w.catalog, who, drop),
         on_catalog(P.CATALOG_MANAGE_METADATA),
         dropped_table,
+    ),
+    Case(
+        "load dropped",
+        lambda w, who, drop: load_dropped(w.catalog, who, drop),
+        on_catalog(P.TABLE_DROP, P.TABLE_WRITE_DATA),
+        dropped_table,
+    ),
+    Case(
+        "list tombstones",
+        lambda w, who, _: list_tombstones(w.catalog, who, size=5),
+        on_catalog(P.TABLE_DROP, P.TABLE_WRITE_DATA),
+    ),
+    Case(
+        "load tombstone",
+        lambda w, who, tombstone: load_tombstone(w.catalog, who, tombstone.entity_id),
+        on_catalog(P.TABLE_DROP, P.TABLE_WRITE_DATA),
+        entombed_table,
+    ),
+    Case(
+        "load credentials of a tombstone",
+        lambda w, who, tombstone: load_tombstone_credentials(w.catalog, who, tombstone.entity_id),
+        on_catalog(P.TABLE_DROP, P.TABLE_WRITE_DATA),
+        entombed_table,
+    ),
+    Case(
+        "begin purging",
+        lambda w, who, given: begin_purging(w.catalog, who, given.entity_id, given.task_id),
+        on_catalog(P.TABLE_DROP, P.TABLE_WRITE_DATA),
+        entombed_table,
+    ),
+    Case(
+        "end purging",
+        lambda w, who, given: end_purging(w.catalog, who, given.entity_id, given.task_id),
+        on_catalog(P.TABLE_DROP, P.TABLE_WRITE_DATA),
+        entombed_table,
     ),
     Case(
         "changes",

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from cynosure.auth.caller import Caller
-from cynosure.catalog.delegation.modes import ANY_WAY
+from cynosure.catalog.file_access.modes import ANY_WAY
 from cynosure.catalog.generic.drop_generic_table import drop_generic_table
 from cynosure.catalog.generic.load_generic_table import LoadedGenericTable
 from cynosure.catalog.managed.answer import TableAnswer
@@ -38,6 +38,7 @@ from tests.catalog.generic_cases import GENERIC_CASES, G, told
 from tests.catalog.policies.made import CATALOG, ENABLED, NAMESPACE, TABLE, create, policy
 from tests.catalog.policy_cases import POLICY_CASES, a_policy, on_policy
 from tests.catalog.tables import T, change, make, properties
+from tests.catalog.upkeep_cases import UPKEEP_CASES
 from tests.catalog.world import NS, OTHER, VERSION, Lake, V
 
 Later = Callable[[Lake], Awaitable[object]]
@@ -157,6 +158,7 @@ LATER: dict[str, Later] = {
     "rename table": _drop(MOVED),
     "report scan": lambda w: report_metrics(w.catalog, ROOT, T, SCAN),
     "report commit": _drop(T),
+    "order maintenance": _drop(T),
     "create view": _replace(NEW),
     "register view": _replace(V),
     "replace view": lambda w: drop_view(w.catalog, ROOT, V),
@@ -166,6 +168,7 @@ LATER: dict[str, Later] = {
     "replace view with what it is": _replace(V),
     "rename view": _replace(MOVED),
     "restore": _change(T),
+    "begin purging": lambda w: make(w.catalog, T),
     "create generic table": lambda w: drop_generic_table(w.catalog, ROOT, NEW),
     "create generic table delegated": lambda w: drop_generic_table(w.catalog, ROOT, NEW),
     "drop generic table": lambda w: make(w.catalog, G),
@@ -185,7 +188,7 @@ LATER: dict[str, Later] = {
 
 ROWS = [
     Row(case, LATER[case.name])
-    for case in (*CASES, *GENERIC_CASES, *POLICY_CASES, *MORE)
+    for case in (*CASES, *GENERIC_CASES, *POLICY_CASES, *UPKEEP_CASES, *MORE)
     if case.name in LATER
 ]
 

@@ -13,6 +13,8 @@ from cynosure.auth.caller import Caller
 from cynosure.auth.rbac.privileges import GRANTABLE
 from cynosure.auth.require import AccessDenied
 from cynosure.catalog.bulk_import import import_tables
+from cynosure.catalog.cascading.drop_catalog import drop_catalog_cascade
+from cynosure.catalog.cascading.explain import plan_catalog_cascade
 from cynosure.catalog.errors import (
     NoSuchCatalog,
     NoSuchCatalogRole,
@@ -41,15 +43,21 @@ from cynosure.storage.config import FileStorage
 from cynosure.testing.small_access import P, on_catalog
 from cynosure.testing.small_catalog import ROOT, SCHEMA, make_catalog
 from tests.catalog.access_cases import ALL, CASES, GRANT, Case, Given
+from tests.catalog.cascade_cases import CASCADE_CASES, TASK_CASES
 from tests.catalog.generic_cases import GENERIC_CASES
 from tests.catalog.policy_cases import POLICY_CASES
 from tests.catalog.tables import T
+from tests.catalog.upkeep_cases import UPKEEP_CASES
 from tests.catalog.world import Lake, open_lake
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize("case", [*CASES, *GENERIC_CASES, *POLICY_CASES], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [*CASES, *GENERIC_CASES, *POLICY_CASES, *CASCADE_CASES, *TASK_CASES, *UPKEEP_CASES],
+    ids=lambda case: case.name,
+)
 async def test_an_operation_needs_exactly_its_privileges(case: Case, tmp_path: Path) -> None:
     async with open_lake(tmp_path) as lake:
         ann = await lake.people.add("ann", lake.catalog)
@@ -89,6 +97,7 @@ async def test_nobody_but_the_service_admin_makes_lists_or_drops_catalogs(tmp_pa
         acts: list[Callable[[Caller], Awaitable[object]]] = [
             lambda who: list_catalogs(lake.directory, who),
             lambda who: create_catalog(lake.directory, who, wanted),
+            lambda who: plan_catalog_cascade(lake.directory, who, "new", is_purging=False),
             lambda who: drop_catalog(lake.directory, who, "new"),
         ]
 
@@ -100,6 +109,8 @@ async def test_nobody_but_the_service_admin_makes_lists_or_drops_catalogs(tmp_pa
             await act(root)
         with pytest.raises(AccessDenied):
             await drop_catalog(lake.directory, ann, "lake")
+        with pytest.raises(AccessDenied):
+            await drop_catalog_cascade(lake.directory, ann, "lake")
         with pytest.raises(AccessDenied):
             await reopen_catalog(lake.directory, ann, "lake")
 
@@ -190,7 +201,6 @@ PARTS = {
     "prepare_change",
     "give_access_to_created",
     "give_generic_access",
-    "prepare_drop",
     "prepare_registration",
     "prepare_generic_drop",
     "read_role",

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cynosure.catalog.consistency import find_disagreements
-from cynosure.catalog.delegation.modes import ANY_WAY
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.errors import LocationRefused
+from cynosure.catalog.file_access.modes import ANY_WAY
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.commit_table import commit_table

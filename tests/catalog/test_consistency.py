@@ -7,7 +7,7 @@ import pytest
 from cynosure.auth.committing import commit_part
 from cynosure.catalog.changes import Changes
 from cynosure.catalog.consistency import find_disagreements
-from cynosure.catalog.delegation.modes import ANY_WAY
+from cynosure.catalog.file_access.modes import ANY_WAY
 from cynosure.catalog.generic.create_generic_table import CreateGenericTable, create_generic_table
 from cynosure.catalog.generic.drop_generic_table import drop_generic_table
 from cynosure.catalog.names import Identifier, namespace_key, table_key
@@ -20,9 +20,13 @@ from cynosure.catalog.operations.list_dropped import list_dropped
 from cynosure.catalog.operations.restore_dropped import restore_dropped
 from cynosure.catalog.policies.mappings import MAPPINGS
 from cynosure.catalog.policies.placing import AttachTo
+from cynosure.catalog.purging.purge import begin_purge
+from cynosure.catalog.purging.tombstone import IDS as TOMBSTONE_IDS
+from cynosure.catalog.purging.tombstone import PURGES
 from cynosure.catalog.staged import IDS
 from cynosure.persistence.commit import Prepared, State, View
 from cynosure.persistence.index import decode_key, encode_id_key, encode_key
+from cynosure.testing.scripted_executor import ScriptedExecutor
 from cynosure.testing.small_catalog import ROOT, SCHEMA
 from tests.catalog.generic.vendors import MemoryVendor, vending
 from tests.catalog.policies.made import CATALOG, EXPIRY, NAMESPACE, TABLE, attach, create, policy
@@ -51,6 +55,14 @@ async def used(catalog: OpenCatalog) -> OpenCatalog:
     await create(opened, "d", policy_type=EXPIRY)
     await attach(opened, "d", AttachTo("table-like", ("ns", "dropped")))
     await drop_table(opened, ROOT, Identifier(("ns",), "dropped"))
+    executor = opened.shared.executor
+    assert isinstance(executor, ScriptedExecutor)
+    executor.work = None
+    for name in ("purged", "lifted"):
+        await make(opened, Identifier(("ns",), name))
+    await begin_purge(opened, ROOT, Identifier(("ns",), "purged"))
+    lifted = await begin_purge(opened, ROOT, Identifier(("ns",), "lifted"))
+    await restore_dropped(opened, ROOT, lifted.tombstone.drop_id)
     return opened
 
 
@@ -62,7 +74,7 @@ async def test_the_indexes_of_a_catalog_in_use_agree(used: OpenCatalog) -> None:
     """I46, I60, I62."""
     assert await disagreements(used) == []
 
-    [(drop_id, _)] = (await list_dropped(used, ROOT, size=10)).entries
+    (drop_id, _), _ = (await list_dropped(used, ROOT, size=10)).entries
     await restore_dropped(used, ROOT, drop_id)
     await change(used, properties(**{"write.data.path": used.base.child("third").text}))
     await drop_policy(used, ROOT, policy("a"), is_detaching=True)
@@ -120,6 +132,18 @@ async def lose_drop(state: State) -> Changes:
     return await lose(state, "dropped")
 
 
+async def lose_tombstone(state: State) -> Changes:
+    return await lose(state, PURGES, start=TOMBSTONE_IDS)
+
+
+async def lose_path_of_tombstone(state: State) -> Changes:
+    return await lose(state, PURGES, prefix=b"p")
+
+
+async def lose_what_is_purged(state: State) -> Changes:
+    return {"dropped": {(await state.scan("dropped", limit=5))[-1][0]: None}}
+
+
 async def take_place(state: State) -> Changes:
     key, _ = await first(state, "locations")
     return {"locations": {key: encode_id_key(17)}}
@@ -155,6 +179,9 @@ async def name_twice(state: State) -> Changes:
         (lose_other_direction, "the two directions differ"),
         (lose_policy, "which is gone"),
         (lose_drop, "which does not hold it"),
+        (lose_tombstone, "tombstones: 1 entries instead of 0"),
+        (lose_path_of_tombstone, "cannot be found by id and by path"),
+        (lose_what_is_purged, "what was dropped is gone"),
         (take_place, "which does not hold it"),
         (take_below, "inside that of"),
         (note_nothing, "is not the time of a table"),

@@ -37,6 +37,7 @@ async def test_tasks_serve_all_catalogs_also_when_one_is_in_trouble(tmp_path: Pa
             "catalog.release-locations": "0 done, 0 catalogs failed",
             "catalog.sweep-metadata": "1 done, 1 catalogs failed",
             "catalog.sweep-grants": "0 done, 1 catalogs failed",
+            "catalog.look-after-purges": "0 done, 1 catalogs failed",
         }
         assert (await list_dropped(first, ROOT, size=5)).entries == []
         assert await (await first.read()).scan("dropped", limit=5) == []

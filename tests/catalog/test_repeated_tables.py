@@ -13,8 +13,8 @@ from cynosure.auth.caller import Caller
 from cynosure.auth.operations.set_trusted_service import set_trusted_service
 from cynosure.auth.request_key import Refused, Rehearsed
 from cynosure.auth.require import AccessDenied
-from cynosure.catalog.delegation.giving import Access
-from cynosure.catalog.delegation.modes import ANY_WAY, NOT_ASKED
+from cynosure.catalog.file_access.giving import Access
+from cynosure.catalog.file_access.modes import ANY_WAY, NOT_ASKED
 from cynosure.catalog.generic.create_generic_table import CreateGenericTable, create_generic_table
 from cynosure.catalog.generic.drop_generic_table import drop_generic_table
 from cynosure.catalog.generic.load_generic_table import load_generic_table

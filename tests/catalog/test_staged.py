@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from cynosure.auth.caller import Caller
-from cynosure.catalog.delegation.modes import ANY_WAY, NOT_ASKED, Delegation
 from cynosure.catalog.errors import LocationRefused
+from cynosure.catalog.file_access.modes import ANY_WAY, NOT_ASKED, Delegation
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.commit_table import commit_table

@@ -197,6 +197,21 @@ async def forgetting(view: View, drop_id: ObjId, dropped: DroppedEntity) -> dict
     return {key: None for key, value in mine.items() if await view.find("locations", key) == value}
 
 
+async def claiming_alone(catalog: OpenCatalog, view: View, drop_id: ObjId, dropped: DroppedEntity) -> Changes:
+    """Make sure that something dropped still holds all of its places, and nobody else anything in them.
+
+    `LocationRefused` when not. Reservations for nobody are taken away by the changes that this answers with.
+    """
+    changes: Changes = {}
+    mine = retaining(Held(dropped.entity_id, dropped.location, dropped.claims), drop_id)
+    for text in dropped.places:
+        place = parse_place(text)
+        if await view.find("locations", location_key(place)) != mine[location_key(place)]:
+            raise _taken(place)
+        merge(changes, await require_free(view, place, claimant_of(catalog, dropped.entity_id)))
+    return changes
+
+
 async def require_free(view: View, place: Location, claimant: Claimant) -> Changes:
     """Refuse a place that somebody else holds, or something above or below it.
 

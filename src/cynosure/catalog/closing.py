@@ -28,12 +28,16 @@ from cynosure.auth.committing import commit_part
 from cynosure.catalog.errors import CatalogNotEmpty
 from cynosure.catalog.names import CLOSED, GRANTS_CLOSED
 from cynosure.catalog.opened import Shared
+from cynosure.catalog.purging.tombstone import IDS, PURGES, TOMBSTONE
 from cynosure.common.errors import Conflict
 from cynosure.persistence.commit import Committer, Prepared, View
 from cynosure.persistence.objects import ObjRef, Stored, struct_type
 from cynosure.persistence.references import catalog_reference
 from cynosure.persistence.spi import CatalogId
 from cynosure.persistence.store import NewObject
+
+_NAMED = 10
+"""Tables in the way that are named."""
 
 
 class ClosingMark(Stored, frozen=True):
@@ -66,6 +70,8 @@ class Marks(NamedTuple):
 async def close(shared: Shared, caller: Caller, catalog: CatalogId, name: str) -> None:
     """Let nothing be written to an empty catalog any more; `CatalogNotEmpty` when it is not.
 
+    Tables that are to be purged count: with the catalog nobody would know any more which files are to go.
+
     Part of dropping it: who calls has seen that the caller may.
     """
     persistence = shared.persistence
@@ -75,6 +81,14 @@ async def close(shared: Shared, caller: Caller, catalog: CatalogId, name: str) -
         # whatever is created meanwhile makes it untrue.
         if any(key != CLOSED for key, _ in await view.scan("names", limit=2)):
             raise CatalogNotEmpty("The catalog is not empty", fix="Drop its namespaces first.", name=name)
+        if waiting := await view.scan(PURGES, start=IDS, limit=_NAMED):
+            tombstones = await view.load_many(TOMBSTONE, [ObjRef.unpack(value).id for _, value in waiting])
+            raise CatalogNotEmpty(
+                "Tables of the catalog are being purged",
+                fix="Wait for their last files, or restore them; see 'cynosure tasks list'.",
+                name=name,
+                tables=", ".join(".".join(each.path) for each in tombstones),
+            )
         mark = ClosingMark(principal=caller.principal, closed_us=persistence.clock.now_us())
         new = NewObject(CLOSING_MARK, persistence.ids.next(), mark)
         value = ObjRef(new.id, CLOSING_MARK.name).pack()

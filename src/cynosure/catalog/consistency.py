@@ -18,6 +18,8 @@ from cynosure.catalog.managed.state import POINTER, TABLE
 from cynosure.catalog.managed.view_state import VIEW
 from cynosure.catalog.names import namespace_key, path_of
 from cynosure.catalog.policies.mappings import MAPPINGS, POLICY_MAPPING, THE_CATALOG, both_keys
+from cynosure.catalog.purging.tombstone import IDS as TOMBSTONE_IDS
+from cynosure.catalog.purging.tombstone import PURGES, TOMBSTONE, TRACES, putting
 from cynosure.catalog.staged import IDS, STAGED, adding
 from cynosure.common.errors import CynosureError
 from cynosure.persistence.commit import View
@@ -47,7 +49,15 @@ async def find_disagreements(view: View, *, most: int = 100) -> list[str]:
         if len(problems) < most:
             problems.append(problem)
 
-    for check in (_check_names, _check_ids, _check_places, _check_staged, _check_mappings, _check_gone):
+    for check in (
+        _check_names,
+        _check_ids,
+        _check_places,
+        _check_staged,
+        _check_mappings,
+        _check_gone,
+        _check_purges,
+    ):
         try:
             await check(view, tell)
         except CynosureError as error:
@@ -158,6 +168,27 @@ async def _check_gone(view: View, tell: Tell) -> None:
     async for each in _dropped(view):
         if await view.find("ids", encode_id_key(each.entity_id)) is not None:
             tell(f"dropped {each.kind} {each.entity_id}: exists as well")
+
+
+async def _check_purges(view: View, tell: Tell) -> None:
+    """A tombstone is found by id and by path, and has what was dropped."""
+    seen = 0
+    async for _, value in _entries(view, PURGES, start=TOMBSTONE_IDS):
+        (tombstone,) = await view.load_many(TOMBSTONE, [ObjRef.unpack(value).id])
+        name = f"tombstone {tombstone.entity_id}"
+        _, changes = putting(tombstone, ObjRef.unpack(value).id)
+        seen += len(changes[PURGES])
+        for entry, wanted in changes[PURGES].items():
+            if await view.find(PURGES, entry) != wanted:
+                tell(f"{name}: cannot be found by id and by path")
+        dropped = await find_object(view, "dropped", encode_id_key(tombstone.drop_id), DROPPED)
+        if dropped is None or dropped.entity_id != tombstone.entity_id:
+            tell(f"{name}: what was dropped is gone")
+    total = 0
+    async for key, _ in _entries(view, PURGES):
+        total += not key.startswith(TRACES)
+    if total != seen:
+        tell(f"tombstones: {total} entries instead of {seen}")
 
 
 # --- reading ---------------------------------------------------------------------------------------

@@ -42,6 +42,11 @@ class DroppedEntity(Stored, frozen=True):
     heir_id: int = -1
     """Who may have its places before that: the principal that dropped it, if it might read it; -1: nobody."""
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """All that it holds to itself."""
+        return (self.location, *self.claims)
+
     def at(self, path: tuple[str, ...]) -> "DroppedEntity":
         """The same under another path."""
         return msgspec.structs.replace(self, path=path)

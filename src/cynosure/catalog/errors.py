@@ -16,6 +16,7 @@ from cynosure.common.errors import (
     Forbidden,
     Named,
     NotFound,
+    OutcomeUnknown,
     Unavailable,
 )
 
@@ -92,6 +93,13 @@ class NoSuchPlanTask(Named, NotFound):
 
     def __init__(self, name: str) -> None:
         super().__init__("Plan task does not exist", fix="Plan the scan again.", name=name[:200])
+
+
+class NoSuchTask(Named, NotFound):
+    """No task of this id."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("Task does not exist", fix="List the tasks.", name=name[:200])
 
 
 class NoSuchCatalogRole(Named, NotFound):
@@ -233,6 +241,45 @@ class NamespaceNotEmpty(NotEmpty):
 
 class CatalogNotEmpty(NotEmpty):
     """The catalog holds namespaces."""
+
+
+class CascadeBlocked(NotEmpty):
+    """Something below is in the way of dropping all of it."""
+
+    def __init__(self, *, in_the_way: list[str], dropped: dict[str, int]) -> None:
+        super().__init__(
+            "Not all of it can be dropped",
+            fix="See to what is in the way, and repeat the request: it goes on where it stopped.",
+            in_the_way=in_the_way,
+            dropped=dropped,
+        )
+
+
+class CascadeDenied(AccessDenied):
+    """Something below may not be dropped by this caller. The first such thing is what the audit is told."""
+
+    def __init__(
+        self, caller: Caller, first: AccessDenied, *, in_the_way: list[str], dropped: dict[str, int]
+    ) -> None:
+        super().__init__(caller, first.operation, first.targets, first.decision)
+        self.message = "Principal may not drop all that is below"
+        self.details = {"principal": caller.principal, "in_the_way": in_the_way, "dropped": dropped}
+
+
+class CascadeUnderWay(OutcomeUnknown):
+    """The time of the request is over. What was begun goes on; a repeated request goes on with the rest."""
+
+    def __init__(self, *, dropped: dict[str, int], tasks: list[str], catalog: str) -> None:
+        purges = (
+            f" Purges under way: {', '.join(tasks)} (cynosure tasks list --catalog {catalog})."
+            if tasks
+            else ""
+        )
+        super().__init__(
+            "Not all of it is dropped yet",
+            fix=f"Repeat the request: it goes on where it is.{purges}",
+            dropped=dropped,
+        )
 
 
 class CatalogClosed(Conflict):

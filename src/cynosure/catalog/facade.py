@@ -34,6 +34,7 @@ _CHANGES: Final = frozenset(
         ops.RENAME_TABLE,
         ops.PURGE_TABLE,
         ops.EXPORT_TABLE,
+        ops.ORDER_MAINTENANCE,
         ops.CREATE_VIEW,
         ops.REPLACE_VIEW,
         ops.RENAME_VIEW,

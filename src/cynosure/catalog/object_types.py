@@ -13,8 +13,10 @@ from cynosure.catalog.managed.state import CHUNK, POINTER, SCHEMA, TABLE
 from cynosure.catalog.managed.view_state import VIEW
 from cynosure.catalog.planning.stored import PLAN_END, SCAN_PLAN
 from cynosure.catalog.policies.mappings import POLICY_MAPPING
+from cynosure.catalog.purging.tombstone import TOMBSTONE
 from cynosure.catalog.reports import METRICS_REPORT
 from cynosure.catalog.staged import STAGED
+from cynosure.catalog.upkeep.runs import UPKEEP
 from cynosure.persistence.objects import ObjectType
 
 OBJECT_TYPES: tuple[ObjectType[Any], ...] = (
@@ -34,6 +36,8 @@ OBJECT_TYPES: tuple[ObjectType[Any], ...] = (
     STAGED,
     SCAN_PLAN,
     PLAN_END,
+    TOMBSTONE,
+    UPKEEP,
 )
 
 RESERVED: frozenset[str] = frozenset({"manifest-list", "manifest"})

@@ -42,7 +42,10 @@ from cynosure.catalog.targets import (
     TableTarget,
     ViewTarget,
 )
+from cynosure.catalog.task_executor import TaskExecutor
 from cynosure.catalog.watching import Watching
+from cynosure.common.delegated.settings import DelegationSettings
+from cynosure.common.errors import Unavailable
 from cynosure.iceberg.limits import SizeLimits
 from cynosure.persistence.commit import Committed, Committer, Prepared, State, View
 from cynosure.persistence.lifecycle import Persistence
@@ -73,6 +76,10 @@ class Shared:
     lists: RecentLists = field(default_factory=RecentLists)
     watching: Watching = field(default_factory=Watching)
     """Those who wait for the next commit."""
+    delegation: DelegationSettings = field(default_factory=DelegationSettings)
+    """Long work: by what rules it is ordered."""
+    executor: TaskExecutor | None = field(init=False, default=None)
+    """Who does it. Set once all is there that it needs, which are these catalogs too."""
     joining: Joining[Any] = field(init=False)
     """Appends that wait for the one under way."""
     manifests: RecentManifests = field(init=False)
@@ -88,6 +95,18 @@ class Shared:
         self.background.stop_with(self.plans.close)
         object.__setattr__(self, "joining", Joining(self.background))
         object.__setattr__(self, "restrictions", Restrictions(self.persistence, self.tables))
+
+    def use_executor(self, executor: TaskExecutor) -> None:
+        """Order long work from this one."""
+        object.__setattr__(self, "executor", executor)
+
+    def require_executor(self) -> TaskExecutor:
+        """Who does long work; `Unavailable` in a process that has nobody for it."""
+        if self.executor is None:
+            raise Unavailable(
+                "Nobody does long work for this process", fix="Ask a server: 'cynosure serve' starts one."
+            )
+        return self.executor
 
 
 class OpenCatalog:

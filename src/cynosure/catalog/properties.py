@@ -48,8 +48,9 @@ _POLARIS_SETTABLE: Final = frozenset(
         "supported.storage.types",
     )
 )
-"""Settings of Apache Polaris that its set-ups name: kept, so that these can be taken over. Two do something:
-`enable.credential.vending` (`facade.py`) and `allow.external.metadata.file.location` (`locations.py`)."""
+"""Settings of Apache Polaris that its set-ups name: kept, so that these can be taken over. Three do
+something: `enable.credential.vending` (`facade.py`), `allow.external.metadata.file.location` (`locations.py`)
+and `drop-with-purge.enabled` (`purging/purge.py`)."""
 
 _SECRET: Final = re.compile(
     "secret|passw|token|credential|accesskey|privatekey|apikey|accountkey|sharedkey|signature|sas$"

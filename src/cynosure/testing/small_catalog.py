@@ -19,6 +19,7 @@ from cynosure.catalog.operations.create_catalog import NewCatalog, create_catalo
 from cynosure.catalog.settings import CatalogSettings
 from cynosure.catalog.single_flight import SingleFlight
 from cynosure.common.clock import Clock
+from cynosure.common.delegated.settings import DelegationSettings
 from cynosure.common.key_file import open_keyring
 from cynosure.common.keyring_settings import KeyringSettings
 from cynosure.persistence.lifecycle import Persistence, open_persistence
@@ -28,6 +29,7 @@ from cynosure.storage.config import FileStorage
 from cynosure.storage.location import Location
 from cynosure.storage.open_storage import Storages
 from cynosure.storage.settings import StorageSettings
+from cynosure.testing.small_purger import use_small_purger
 
 ROOT = operator_caller("root")
 """May do everything, without any realm having a principal."""
@@ -48,12 +50,15 @@ async def open_directory_in(
     clock: Clock | None = None,
     access: AuthSettings | None = None,
     storage: StorageSettings | None = None,
+    delegation: DelegationSettings | None = None,
 ) -> AsyncIterator[Directory]:
     """The catalogs of a fresh store; their files go below `folder`."""
     opened = open_persistence(url, settings or PersistenceSettings(), initialise=True, clock=clock)
     async with (
         opened as persistence,
-        directory_on(persistence, folder, catalog_settings, access=access, storage=storage) as directory,
+        directory_on(
+            persistence, folder, catalog_settings, access=access, storage=storage, delegation=delegation
+        ) as directory,
     ):
         yield directory
 
@@ -66,6 +71,7 @@ async def directory_on(
     *,
     access: AuthSettings | None = None,
     storage: StorageSettings | None = None,
+    delegation: DelegationSettings | None = None,
 ) -> AsyncIterator[Directory]:
     """Another process's view of the catalogs of a store that is open already."""
     catalog_settings = catalog_settings or CatalogSettings()
@@ -79,12 +85,15 @@ async def directory_on(
         authorizer=InternalAuthorizer(persistence, Standings(persistence), access),
         imports=SingleFlight(),
         access=access,
+        delegation=delegation or DelegationSettings(),
     )
     keyring = cache(lambda: open_keyring(KeyringSettings(), folder))
     file_roots = [Location.parse(str(folder))]
     storages = Storages(keyring, storage or StorageSettings(), persistence.clock, file_roots=file_roots)
+    directory = Directory(shared, storages)
+    use_small_purger(directory)
     try:
-        yield Directory(shared, storages)
+        yield directory
     finally:
         await background.close()
         storages.close()

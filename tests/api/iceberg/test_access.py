@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from cynosure.api.iceberg.access import AccessAnswers, encode_credentials, table_path
-from cynosure.catalog.delegation.giving import Access
+from cynosure.catalog.file_access.giving import Access
 from cynosure.catalog.managed.answer import NO_CONFIG, TableAnswer
 from cynosure.catalog.names import Identifier
 from cynosure.storage.access.ports import Credential, Vended

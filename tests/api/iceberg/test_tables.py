@@ -378,6 +378,17 @@ async def test_a_dropped_table_is_gone_and_its_namespace_can_go_too(tables: http
     assert (in_use.status_code, dropped.status_code, empty.status_code) == (409, 204, 204)
 
 
+async def test_a_table_dropped_with_its_files_leaves_none(tables: httpx.AsyncClient, tmp_path: Path) -> None:
+    location = (await tables.get("namespaces/a/tables/t")).json()["metadata"]["location"]
+    folder = Path(location.removeprefix("file://"))
+    assert [each for each in folder.rglob("*") if each.is_file()]
+
+    dropped = await tables.delete("namespaces/a/tables/t?purgeRequested=true")
+
+    assert dropped.status_code == 204
+    assert not [each for each in folder.rglob("*") if each.is_file()]
+
+
 async def test_a_drop_with_a_purge_that_is_no_boolean_is_refused(
     tables: httpx.AsyncClient, error_of: ErrorOf
 ) -> None:

@@ -285,6 +285,9 @@ plan-scan: table TABLE_READ_DATA
 table-exists: table TABLE_LIST
 commit-table: table TABLE_WRITE_PROPERTIES
 append-files: table TABLE_ADD_SNAPSHOT TABLE_SET_SNAPSHOT_REF
+plan-maintenance: catalog TABLE_READ_PROPERTIES
+list-maintenance: catalog TABLE_READ_PROPERTIES
+order-maintenance: table TABLE_WRITE_DATA
 add-columns: table TABLE_ADD_SCHEMA TABLE_SET_CURRENT_SCHEMA
 set-partitioning: table TABLE_ADD_PARTITION_SPEC TABLE_WRITE_PROPERTIES
 set-sort-order: table TABLE_ADD_SORT_ORDER TABLE_SET_DEFAULT_SORT_ORDER
@@ -320,8 +323,14 @@ manage-semantic-models: namespace CMC
 send-notification: catalog TABLE_CREATE TABLE_WRITE_PROPERTIES TABLE_DROP NAMESPACE_CREATE NAMESPACE_DROP
 list-dropped: catalog CMM
 restore-dropped: catalog CMM
+list-tombstones: catalog TABLE_DROP TABLE_WRITE_DATA
+load-tombstone: catalog TABLE_DROP TABLE_WRITE_DATA
+begin-purging: catalog TABLE_DROP TABLE_WRITE_DATA
+end-purging: catalog TABLE_DROP TABLE_WRITE_DATA
 read-changes: catalog CMM
 sweep-files: catalog CMC
+read-catalog-tasks: catalog CMC
+manage-catalog-tasks: catalog CMC
 import-tables: catalog CMM
 list-policies: namespace POLICY_LIST
 create-policy: namespace POLICY_CREATE
@@ -395,6 +404,8 @@ revoke-on-table: table TABLE_MANAGE_GRANTS_ON_SECURABLE / catalog-role CATALOG_R
 revoke-on-view: view VIEW_MANAGE_GRANTS_ON_SECURABLE / catalog-role CATALOG_ROLE_MANAGE_GRANTS_FOR_GRANTEE
 revoke-on-policy: policy POLICY_MANAGE_GRANTS_ON_SECURABLE \
 / catalog-role CATALOG_ROLE_MANAGE_GRANTS_FOR_GRANTEE
+read-tasks: realm SMA
+manage-tasks: realm SMA
 read-events: realm SMA
 explain-access: principal SMA
 """

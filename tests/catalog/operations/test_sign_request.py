@@ -7,9 +7,9 @@ from msgspec import structs
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.require import AccessDenied
-from cynosure.catalog.delegation.modes import Delegation
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.errors import LocationRefused, NoSuchTable
+from cynosure.catalog.file_access.modes import Delegation
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.create_catalog import NewCatalog, create_catalog

@@ -8,8 +8,8 @@ import pytest
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.require import AccessDenied
-from cynosure.catalog.delegation.modes import ANY_WAY, Delegation
 from cynosure.catalog.errors import LocationRefused, NoSuchPlan, RestrictedByPolicy
+from cynosure.catalog.file_access.modes import ANY_WAY, Delegation
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.cancel_plan import cancel_plan

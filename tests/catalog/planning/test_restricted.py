@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from cynosure.auth.caller import Caller
-from cynosure.catalog.delegation.modes import ANY_WAY
 from cynosure.catalog.errors import NoSuchPlanTask, RestrictedByPolicy
+from cynosure.catalog.file_access.modes import ANY_WAY
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.operations.detach_policy import detach_policy
 from cynosure.catalog.operations.fetch_scan_tasks import fetch_scan_tasks

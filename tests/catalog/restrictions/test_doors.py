@@ -6,21 +6,23 @@ import pytest
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac.operations import OPERATIONS
-from cynosure.catalog.delegation.giving import plain_access
 from cynosure.catalog.errors import RestrictedByPolicy
+from cynosure.catalog.file_access.giving import plain_access
 from cynosure.catalog.operations.load_credentials import load_credentials
 from cynosure.catalog.operations.load_table import load_table_for_data
 from cynosure.catalog.restrictions.doors import DOORS
 from tests.catalog.access_cases import CASES, Case, Given
+from tests.catalog.cascade_cases import TASK_CASES
 from tests.catalog.generic_cases import GENERIC_CASES
 from tests.catalog.policy_cases import POLICY_CASES
 from tests.catalog.restrictions.restricting import CATALOG, EVERYTHING, TABLE, restrict
 from tests.catalog.tables import T
+from tests.catalog.upkeep_cases import UPKEEP_CASES
 from tests.catalog.world import Lake, open_lake
 
 pytestmark = pytest.mark.anyio
 
-EVERY_CASE = [*CASES, *GENERIC_CASES, *POLICY_CASES]
+EVERY_CASE = [*CASES, *GENERIC_CASES, *POLICY_CASES, *TASK_CASES, *UPKEEP_CASES]
 CLOSED = {
     "table statistics",
     "commit properties",
@@ -28,6 +30,7 @@ CLOSED = {
     "commit what has no privilege of its own",
     "commit nothing",
     "append files",
+    "order maintenance",
     "add columns",
     "set partitioning",
     "set sort order",
@@ -55,9 +58,20 @@ UNCHECKED = {
     "register over a table",
     "register over a table to write",
     "restore",
+    "load tombstone",
+    "load dropped",
+    "load credentials of a tombstone",
+    "begin purging",
     "create generic table",
     "create generic table delegated",
     "notify",
+    "plan maintenance",
+    "list maintenance",
+    "list tasks",
+    "load task",
+    "load task history",
+    "retry task",
+    "cancel task",
 }
 """Refused to whoever is restricted anywhere in the catalog."""
 

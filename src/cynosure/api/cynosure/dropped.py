@@ -4,6 +4,7 @@ from functools import partial
 
 from msgspec import Struct
 
+from cynosure.api.cynosure.object_ids import parse_object_id
 from cynosure.api.iceberg import wire
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of
@@ -14,8 +15,8 @@ from cynosure.catalog.dropped import DroppedEntity, Kind
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.list_dropped import list_dropped
 from cynosure.catalog.operations.restore_dropped import restore_dropped
+from cynosure.catalog.purging.tombstone import PurgeState, Tombstone
 from cynosure.common.errors import BadInput
-from cynosure.persistence.index.keys import MAX_ID
 from cynosure.persistence.spi import ObjId
 
 
@@ -33,6 +34,14 @@ class DroppedThing(Struct, frozen=True, rename="kebab", omit_defaults=True):
     principal: str
     name: str | None = None
     location: str = ""
+    claims: tuple[str, ...] = ()
+    """Further places that it holds."""
+    purge: PurgeState | None = None
+    """Of a table whose files are to go: whether it can still be restored."""
+    task_id: str = ""
+    """Of the task that purges it."""
+    last_error: str = ""
+    """What its purge failed with last."""
 
 
 class ListDroppedResponse(Struct, frozen=True, rename="kebab", omit_defaults=True):
@@ -70,23 +79,25 @@ class DroppedHandlers:
         query: wire.ListQuery = request.query
         size = query.page_size or catalog.shared.settings.page_size
         page = await list_dropped(catalog, caller, size=size, token=query.page_token or None)
-        dropped = [_to_wire(catalog, drop_id, entity) for drop_id, entity in page.entries]
+        dropped = [
+            _to_wire(catalog, drop_id, entity, page.tombstones.get(drop_id))
+            for drop_id, entity in page.entries
+        ]
         return Response.json(ListDroppedResponse(dropped, page.next_token))
 
     async def restore(self, request: Request) -> Response:
         """Restore it."""
         caller = caller_of(request)
-        drop_id = _parse_id(request.params["id"])
+        drop_id = parse_drop_id(request.params["id"])
         catalog = await catalog_of(self._directory, caller, request)
         restored = await restore_dropped(catalog, caller, drop_id, path=_path_of(request.body))
         namespace, name = _split(restored)
         return Response.json(RestoredThing(restored.kind, namespace, name))
 
 
-def _parse_id(text: str) -> ObjId:
-    if not (text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= MAX_ID):
-        raise BadInput("Not the id of a drop", field="id", fix="Take it from the list of dropped things.")
-    return ObjId(int(text))
+def parse_drop_id(text: str) -> ObjId:
+    """The id of a drop in a path."""
+    return parse_object_id(text, of="drop", fix="Take it from the list of dropped things.")
 
 
 def _path_of(body: RestoreRequest) -> tuple[str, ...] | None:
@@ -103,7 +114,9 @@ def _split(entity: DroppedEntity) -> tuple[tuple[str, ...], str | None]:
     return (entity.path, None) if entity.kind == "namespace" else (entity.path[:-1], entity.path[-1])
 
 
-def _to_wire(catalog: OpenCatalog, drop_id: ObjId, entity: DroppedEntity) -> DroppedThing:
+def _to_wire(
+    catalog: OpenCatalog, drop_id: ObjId, entity: DroppedEntity, tombstone: Tombstone | None
+) -> DroppedThing:
     window = catalog.shared.persistence.settings.gc.undrop_window
     namespace, name = _split(entity)
     return DroppedThing(
@@ -116,6 +129,10 @@ def _to_wire(catalog: OpenCatalog, drop_id: ObjId, entity: DroppedEntity) -> Dro
         restorable_until_ms=entity.dropped_us // 1000 + int(window.total_seconds() * 1000),
         principal=entity.principal,
         location=entity.location,
+        claims=entity.claims,
+        purge=None if tombstone is None else tombstone.state,
+        task_id="" if tombstone is None else tombstone.task_id,
+        last_error="" if tombstone is None else tombstone.last_error,
     )
 
 

@@ -2,9 +2,10 @@
 
 - `routes.py`       all of them as routes; the config operation advertises exactly these
 - `context.py`      who asks, of which catalog, about what
-- `delegation.py`   whether access to files is asked for
+- `access_delegation.py`   whether access to files is asked for
+- `access.py`, `credentials.py`, `signing.py`   how it is given
 - `wire.py`         bodies and queries as the protocol spells them
-- `namespaces.py`, `tables.py`, `views.py`, `reports.py`, `config.py`   the handlers
+- `namespaces.py`, `tables.py`, `commits.py`, `views.py`, `plans.py`, `reports.py`, `config.py`   handlers
 
 Must not break: names come percent-decoded per segment, so a name may hold a slash; nothing here splits or
 joins paths.

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from cynosure.catalog.delegation.giving import Access
+from cynosure.catalog.file_access.giving import Access
 from cynosure.catalog.managed.answer import NO_CONFIG
 from cynosure.catalog.names import SEPARATOR, Identifier
 from cynosure.storage.access.ports import Vended

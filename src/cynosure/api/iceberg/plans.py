@@ -13,9 +13,9 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from cynosure.api.errors import ErrorEnvelope, ErrorModel, describe, get_answer
 from cynosure.api.iceberg import wire
 from cynosure.api.iceberg.access import signing_config, table_path
+from cynosure.api.iceberg.access_delegation import DESCRIBED, delegation_of
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of, table_of
-from cynosure.api.iceberg.delegation import DESCRIBED, delegation_of
 from cynosure.api.iceberg.signing import NOT_KEPT, RemoteSignRequest, RemoteSignResult, store_request_of
 from cynosure.api.messages import NO_STORE, Request, Response
 from cynosure.api.router import Route

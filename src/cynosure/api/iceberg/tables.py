@@ -7,14 +7,14 @@ from functools import partial
 
 from cynosure.api.iceberg import wire
 from cynosure.api.iceberg.access import AccessAnswers
+from cynosure.api.iceberg.access_delegation import DESCRIBED, delegation_of
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of, namespace_of, table_of
-from cynosure.api.iceberg.delegation import DESCRIBED, delegation_of
 from cynosure.api.iceberg.etags import is_unchanged
 from cynosure.api.messages import NO_STORE, Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.delegation.giving import Access, plain_access
 from cynosure.catalog.directory import Directory
+from cynosure.catalog.file_access.giving import Access, plain_access
 from cynosure.catalog.managed.answer import TableAnswer
 from cynosure.catalog.names import Identifier, check_name
 from cynosure.catalog.operations.create_table import CreateTable, create_table
@@ -194,9 +194,10 @@ def table_routes(directory: Directory) -> list[Route]:
             one,
             handlers.drop,
             operation_id="dropTable",
-            summary="Drop a table",
+            summary="Drop a table, with its files if that is requested",
             query=wire.DropTableQuery,
             responses={204: None},
+            errors=(502, 504),
         ),
         route(
             "POST",

@@ -143,9 +143,24 @@ SEND_NOTIFICATION = _operation(
 # --- what is dropped, and the change feed: of the whole catalog ---------------------------------------------
 LIST_DROPPED = _operation("list-dropped", "catalog", P.CATALOG_MANAGE_METADATA)
 RESTORE_DROPPED = _operation("restore-dropped", "catalog", P.CATALOG_MANAGE_METADATA)
+LIST_TOMBSTONES = _operation("list-tombstones", "catalog", P.TABLE_DROP, P.TABLE_WRITE_DATA)
+LOAD_TOMBSTONE = _operation("load-tombstone", "catalog", P.TABLE_DROP, P.TABLE_WRITE_DATA)
+BEGIN_PURGING = _operation("begin-purging", "catalog", P.TABLE_DROP, P.TABLE_WRITE_DATA)
+END_PURGING = _operation("end-purging", "catalog", P.TABLE_DROP, P.TABLE_WRITE_DATA)
 READ_CHANGES = _operation("read-changes", "catalog", P.CATALOG_MANAGE_METADATA)
 SWEEP_FILES = _operation("sweep-files", "catalog", P.CATALOG_MANAGE_CONTENT)
 IMPORT_TABLES = _operation("import-tables", "catalog", P.CATALOG_MANAGE_METADATA)
+
+# --- maintenance: what it tells of tables, it tells of all of them ------------------------------------------
+PLAN_MAINTENANCE = _operation("plan-maintenance", "catalog", P.TABLE_READ_PROPERTIES)
+LIST_MAINTENANCE = _operation("list-maintenance", "catalog", P.TABLE_READ_PROPERTIES)
+ORDER_MAINTENANCE = _operation("order-maintenance", "table", P.TABLE_WRITE_DATA)
+
+# --- long work: of the whole realm, or of one catalog -------------------------------------------------------
+READ_TASKS = _operation("read-tasks", "realm", P.SERVICE_MANAGE_ACCESS)
+MANAGE_TASKS = _operation("manage-tasks", "realm", P.SERVICE_MANAGE_ACCESS)
+READ_CATALOG_TASKS = _operation("read-catalog-tasks", "catalog", P.CATALOG_MANAGE_CONTENT)
+MANAGE_CATALOG_TASKS = _operation("manage-catalog-tasks", "catalog", P.CATALOG_MANAGE_CONTENT)
 
 # --- policies -----------------------------------------------------------------------------------------------
 LIST_POLICIES = _operation("list-policies", "namespace", P.POLICY_LIST)

@@ -9,6 +9,7 @@ Read in this order:
 - `issue.py`               tokens for secrets, for other tokens, on behalf of others
 - `failures.py`            slows down who guesses secrets
 - `oidc/`                  tokens of other issuers
+- `service_tokens.py`      the catalog's own, for the delegation service, and how that checks them
 
 A maintainer must not break: a signature, issuer, audience, algorithm or time that was not checked is not
 trusted, and what a token says about rights is never more than a restriction of what its principal has now.

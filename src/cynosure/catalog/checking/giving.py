@@ -11,7 +11,7 @@ from cynosure.auth.caller import Caller
 from cynosure.catalog.checking.probe import CONTENT, OTHER_CONTENT, Probe
 from cynosure.catalog.checking.reaching import is_listed
 from cynosure.catalog.checking.steps import Finding, Skipped
-from cynosure.catalog.delegation.giving import subject_of
+from cynosure.catalog.file_access.giving import subject_of
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.storage.access.ports import Scope, Signed, StoreRequest

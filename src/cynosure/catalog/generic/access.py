@@ -10,8 +10,8 @@ from typing import Final
 from msgspec import Struct
 
 from cynosure.auth.caller import Caller
-from cynosure.catalog.delegation.giving import subject_of
 from cynosure.catalog.entities import GenericTableEntity
+from cynosure.catalog.file_access.giving import subject_of
 from cynosure.catalog.locations import check_allowed
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog

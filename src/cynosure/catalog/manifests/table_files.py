@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from cynosure.catalog.delegation.scope import table_scope
 from cynosure.catalog.errors import LocationRefused
+from cynosure.catalog.file_access.scope import table_scope
 from cynosure.catalog.managed.table import ManagedTable
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.recent_manifests import Decoded

@@ -17,7 +17,7 @@ from cynosure.auth.receipts import Done
 from cynosure.auth.request_key import RequestKey
 from cynosure.catalog.changes import Changes, merge
 from cynosure.catalog.claims import Claimed, Places, claim, creator_of, places_of
-from cynosure.catalog.delegation.modes import NOT_ASKED, Delegation
+from cynosure.catalog.file_access.modes import NOT_ASKED, Delegation
 from cynosure.catalog.files.export import Export
 from cynosure.catalog.files.versions import Version, first_version
 from cynosure.catalog.locations import default_location

@@ -29,7 +29,7 @@ from cynosure.persistence.index import encode_key
 
 async def drop_catalog(directory: Directory, caller: Caller, name: str) -> None:
     """Drop it. `NoSuchCatalog` when there is none, `CatalogNotEmpty` when it holds namespaces."""
-    committer, check = directory.committer(caller.realm), _check(directory, caller, name)
+    committer, check = directory.committer(caller.realm), checking_drop(directory, caller, name)
     if await find_recalled(committer, caller, check=check, recall=NOTHING) is not None:
         return
     async with refusing(committer, caller, ops.DROP_CATALOG.name):
@@ -65,7 +65,9 @@ async def _reopen(directory: Directory, caller: Caller, entity: CatalogEntity) -
     await reopen(directory.shared, caller, entity.id, marks)
 
 
-def _check(directory: Directory, caller: Caller, name: str) -> Check:
+def checking_drop(directory: Directory, caller: Caller, name: str) -> Check:
+    """Whether the caller may drop it, asked of a state of the list."""
+
     async def check(view: View) -> Guards:
         return (await directory.authorize_on(view, caller, ops.DROP_CATALOG, name))[1]
 

@@ -7,9 +7,9 @@ away, a policy may hide some of its rows: whether there is access is decided on 
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
-from cynosure.catalog.delegation.giving import Access, give_access, give_access_to_new, plain_access
-from cynosure.catalog.delegation.modes import Delegation
 from cynosure.catalog.errors import LocationRefused
+from cynosure.catalog.file_access.giving import Access, give_access, give_access_to_new, plain_access
+from cynosure.catalog.file_access.modes import Delegation
 from cynosure.catalog.managed.identity import load_identity
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog

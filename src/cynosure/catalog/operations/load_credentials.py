@@ -6,9 +6,9 @@ credentials live.
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
-from cynosure.catalog.delegation.giving import load_vended
-from cynosure.catalog.delegation.scope import scope_of, table_scope
 from cynosure.catalog.errors import NoSuchTable
+from cynosure.catalog.file_access.giving import load_vended
+from cynosure.catalog.file_access.scope import scope_of, table_scope
 from cynosure.catalog.files.importing import import_pointer
 from cynosure.catalog.managed.loading import load_table_at
 from cynosure.catalog.managed.state import POINTER

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.operations import Operation
-from cynosure.catalog.delegation.giving import Access, give_access, plain_access
-from cynosure.catalog.delegation.modes import ANY_WAY, Delegation
 from cynosure.catalog.errors import NoSuchTable, RestrictedByPolicy
+from cynosure.catalog.file_access.giving import Access, give_access, plain_access
+from cynosure.catalog.file_access.modes import ANY_WAY, Delegation
 from cynosure.catalog.files.importing import import_pointer
 from cynosure.catalog.managed.answer import Snapshots, TableAnswer
 from cynosure.catalog.managed.loading import load_refs_answer, load_table_at

@@ -16,12 +16,12 @@ from cynosure.auth.caller import Caller
 from cynosure.auth.committing import end_rehearsal, find_recalled, refusing
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.receipts import NOTHING
+from cynosure.catalog.dropping import prepare_drop
 from cynosure.catalog.entities import NAMESPACE, NamespaceEntity
 from cynosure.catalog.errors import OutdatedNotification
 from cynosure.catalog.locations import check_allowed
 from cynosure.catalog.names import Identifier, namespace_key, table_key
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.drop_table import prepare_drop
 from cynosure.catalog.operations.register_table import MetadataFile, load_registrable, prepare_registration
 from cynosure.catalog.resolve import find_table_ref, require_free_name, require_open
 from cynosure.common.errors import BadInput

@@ -12,8 +12,8 @@ from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.operations import Operation
 from cynosure.catalog.changes import Changes, merge
 from cynosure.catalog.claims import Claimed, Places, changer_of, claim, join_places, require_free
-from cynosure.catalog.delegation.modes import NOT_ASKED, Delegation
 from cynosure.catalog.errors import NoSuchTable
+from cynosure.catalog.file_access.modes import NOT_ASKED, Delegation
 from cynosure.catalog.file_references import places_in_file
 from cynosure.catalog.files.importing import file_number_of, load_metadata_file
 from cynosure.catalog.files.versions import Version, keep_version

@@ -1,35 +1,27 @@
-"""Restore something dropped: the same id, the same state, and so the same history and grants."""
+"""Restore something dropped: the same id, the same state, and so the same history and grants.
+
+Must not break: a table whose purge has begun is not restored, and one whose purge has not begun loses its
+tombstone in the same commit: from then on nothing of it may be deleted.
+"""
 
 from typing import Final
+
+from msgspec.structs import replace
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.receipts import Recall, Sealed
-from cynosure.catalog.changes import Changes, merge
-from cynosure.catalog.claims import claim, claimant_of, join_places
 from cynosure.catalog.dropped import DROPPED, DroppedEntity
-from cynosure.catalog.errors import NamespaceExists, NoSuchDropped
-from cynosure.catalog.locations import parse_place
-from cynosure.catalog.names import (
-    Identifier,
-    check_namespace,
-    generic_key,
-    namespace_key,
-    namespace_text,
-    table_key,
-    view_key,
-)
+from cynosure.catalog.errors import NoSuchDropped
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.resolve import (
-    require_free_generic_name,
-    require_free_name,
-    require_namespace,
-    require_open,
-)
+from cynosure.catalog.purge_errors import PurgeConflict
+from cynosure.catalog.purging.lifting import with_trace
+from cynosure.catalog.purging.tombstone import Tombstone, find_tombstone_of
+from cynosure.catalog.resolve import require_open
+from cynosure.catalog.restoring import prepare_restore
 from cynosure.common.errors import Expired
 from cynosure.common.quantities import format_duration
-from cynosure.persistence.commit import Change, Prepared, View
-from cynosure.persistence.commit.records import raw_detail
+from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.index import encode_id_key
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import ObjId
@@ -44,56 +36,35 @@ async def restore_dropped(
 
     Its namespace must exist, its name and location must be free.
     """
-    key = encode_id_key(drop_id)
 
     async def prepare(view: View) -> Prepared[DroppedEntity]:
         await require_open(view)
-        value = await view.find("dropped", key)
+        value = await view.find("dropped", encode_id_key(drop_id))
         if value is None:
             raise NoSuchDropped(str(drop_id))
         dropped = (await view.load_many(DROPPED, [ObjRef.unpack(value).id]))[0]
-        _require_in_window(catalog, dropped)
-        target = check_namespace(path or dropped.path, field="path")
-        name_key = await _claim_name(view, dropped, target)
-        state = dropped.state.pack()
-        changes: Changes = {
-            "names": {name_key: state},
-            "ids": {encode_id_key(dropped.entity_id): name_key},
-            "dropped": {key: None},
-        }
-        if dropped.location:
-            # Not checked against what is allowed now: its metadata can be read, and access is checked then.
-            others = [parse_place(text) for text in dropped.claims]
-            places = join_places(parse_place(dropped.location), others)
-            merge(changes, (await claim(view, claimant_of(catalog, dropped.entity_id), places)).changes)
-        feed = Change(
-            kind=f"{dropped.kind}-restored",
-            index="names",
-            key=name_key,
-            after=state,
-            detail=raw_detail({"id": dropped.entity_id, "path": target}),
-        )
-        return Prepared(dropped.at(target), changes, feed=[feed])
+        tombstone = await find_tombstone_of(view, dropped.entity_id, drop_id)
+        if tombstone is None:
+            _require_in_window(catalog, dropped)
+        else:
+            _require_restorable(tombstone)
+        restored = await prepare_restore(catalog, view, drop_id, dropped, path or dropped.path)
+        if tombstone is None:
+            return restored
+        reason = f"It was restored by {caller.principal}."
+        return with_trace(catalog, restored, replace(tombstone, last_error=reason))
 
     target = catalog.target()
     return (await catalog.commit(caller, ops.RESTORE_DROPPED, (target,), prepare, _RECALL)).result
 
 
-async def _claim_name(view: View, dropped: DroppedEntity, path: tuple[str, ...]) -> bytes:
-    if dropped.kind == "namespace":
-        if len(path) > 1:
-            await require_namespace(view, path[:-1])
-        key = namespace_key(path)
-        if await view.find("names", key) is not None:
-            raise NamespaceExists(namespace_text(path))
-        return key
-    name = Identifier(path[:-1], path[-1])
-    await require_namespace(view, check_namespace(name.namespace))
-    if dropped.kind == "generic-table":
-        await require_free_generic_name(view, name)
-        return generic_key(name)
-    await require_free_name(view, name, for_view=dropped.kind == "view")
-    return view_key(name) if dropped.kind == "view" else table_key(name)
+def _require_restorable(tombstone: Tombstone) -> None:
+    if tombstone.state == "purging":
+        raise PurgeConflict(
+            "Its files are being deleted: it cannot be restored any more",
+            fix=f"See how far that is with 'cynosure tasks show {tombstone.task_id}'.",
+            task=tombstone.task_id,
+        )
 
 
 def _require_in_window(catalog: OpenCatalog, dropped: DroppedEntity) -> None:

@@ -6,9 +6,9 @@ Must not break: rights, restrictions and locations are those of now for every si
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
-from cynosure.catalog.delegation.giving import subject_of
-from cynosure.catalog.delegation.scope import table_scope
 from cynosure.catalog.errors import LocationRefused
+from cynosure.catalog.file_access.giving import subject_of
+from cynosure.catalog.file_access.scope import table_scope
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.planning.opening import open_table

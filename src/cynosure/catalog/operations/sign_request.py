@@ -6,9 +6,9 @@ taken away ends access with the next one. Nothing about a request is remembered.
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
-from cynosure.catalog.delegation.giving import subject_of
-from cynosure.catalog.delegation.scope import scope_of, table_scope
 from cynosure.catalog.errors import LocationRefused, NoSuchTable
+from cynosure.catalog.file_access.giving import subject_of
+from cynosure.catalog.file_access.scope import scope_of, table_scope
 from cynosure.catalog.managed.identity import load_held
 from cynosure.catalog.managed.state import POINTER, TABLE
 from cynosure.catalog.names import Identifier

@@ -4,6 +4,7 @@ from cynosure.auth.caller import Caller
 from cynosure.auth.committing import end_rehearsal, find_recalled, refusing
 from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.claims import may_read
+from cynosure.catalog.dropping import prepare_drop
 from cynosure.catalog.files.importing import import_pointer
 from cynosure.catalog.managed.answer import TableAnswer
 from cynosure.catalog.managed.loading import load_table_at
@@ -11,7 +12,6 @@ from cynosure.catalog.managed.state import POINTER
 from cynosure.catalog.managed.table import ManagedTable
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.operations.drop_table import prepare_drop
 from cynosure.catalog.recalling import RecalledTable
 from cynosure.catalog.resolve import require_open, require_table_ref
 from cynosure.persistence.commit import Prepared, View

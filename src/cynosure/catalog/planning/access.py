@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
-from cynosure.catalog.delegation.giving import Access, give_access, load_vended
-from cynosure.catalog.delegation.modes import Delegation
-from cynosure.catalog.delegation.scope import table_scope
 from cynosure.catalog.facade import refuse_on_facade
+from cynosure.catalog.file_access.giving import Access, give_access, load_vended
+from cynosure.catalog.file_access.modes import Delegation
+from cynosure.catalog.file_access.scope import table_scope
 from cynosure.catalog.managed.state import TableState
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
-from cynosure.catalog.delegation.modes import NOT_ASKED, Delegation
 from cynosure.catalog.errors import NoSuchPlan, NoSuchTable
+from cynosure.catalog.file_access.modes import NOT_ASKED, Delegation
 from cynosure.catalog.files.importing import import_pointer
 from cynosure.catalog.managed.loading import load_table_at
 from cynosure.catalog.managed.state import POINTER

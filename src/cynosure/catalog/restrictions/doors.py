@@ -46,6 +46,8 @@ _CLOSED: Final = (
     # So do statistics, and what is in partitions besides.
     ops.TABLE_STATISTICS,
     ops.TABLE_STATISTICS_WITH_VALUES,
+    # Rewrites data, or deletes files.
+    ops.ORDER_MAINTENANCE,
     ops.LOAD_GENERIC_TABLE_TO_READ,
     ops.LOAD_GENERIC_TABLE_TO_WRITE,
     ops.DROP_GENERIC_TABLE,
@@ -60,8 +62,17 @@ _UNCHECKED: Final = (
     ops.CREATE_GENERIC_TABLE,
     ops.CREATE_GENERIC_TABLE_DELEGATED,
     ops.RESTORE_DROPPED,
+    # What is to be purged is given to whoever purges it, with its files.
+    ops.LOAD_TOMBSTONE,
+    ops.BEGIN_PURGING,
     ops.IMPORT_TABLES,
     ops.SEND_NOTIFICATION,
+    # These tell how many files and bytes every table has.
+    ops.PLAN_MAINTENANCE,
+    ops.LIST_MAINTENANCE,
+    # And these besides what their files are called.
+    ops.READ_CATALOG_TASKS,
+    ops.MANAGE_CATALOG_TASKS,
 )
 _HARMLESS: Final = (
     # What a table tells without its data; creating one gives access to what its creator writes.
@@ -78,6 +89,9 @@ _HARMLESS: Final = (
     ops.LIST_GENERIC_TABLES,
     ops.LOAD_GENERIC_TABLE,
     ops.MANAGE_SEMANTIC_MODELS,
+    ops.LIST_TOMBSTONES,
+    # Word that is checked before anything comes of it.
+    ops.END_PURGING,
 )
 _HARMLESS_KINDS: Final = frozenset({"realm", "principal", "principal-role", "catalog-role", "view", "policy"})
 """Things that hold no data of tables; a view is run by whoever asks, with their own rights."""

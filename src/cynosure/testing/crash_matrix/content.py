@@ -1,6 +1,8 @@
 """Requests that change what is in a catalog, and some that are refused."""
 
+import asyncio
 import uuid
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
@@ -39,6 +41,14 @@ async def _update_namespace(world: World) -> Call:
 async def _drop_namespace(world: World) -> Call:
     namespace = await world.namespace()
     return Call("DELETE", namespace, None, 204, is_gone(namespace))
+
+
+async def _drop_namespace_cascade(world: World) -> Call:
+    table = await world.table()
+    namespace = table.removesuffix("/tables/t")
+    path = f"{namespace.replace(CATALOG, OURS)}/drop"
+    probe = all_of(is_gone(namespace), is_gone(table))
+    return Call("POST", path, {"cascade": True}, 204, probe)
 
 
 # --- tables ----------------------------------------------------------------------------------------
@@ -95,6 +105,19 @@ async def _append_files(world: World) -> Call:
     return Call("POST", _shape_of(table, "append"), {"data-files": [file]}, 200, probe)
 
 
+async def _order_maintenance(world: World) -> Call:
+    table = await world.table()
+    runs = f"{OURS}/lake/maintenance/runs?namespace={table.split('/')[-3]}"
+    body = {"operation": "TABLE_PURGE", "properties": {"dryRun": "true"}}
+
+    async def probe(http: httpx.AsyncClient, answer: httpx.Response) -> str:
+        found = [run["task-id"] for each in (await http.get(runs)).json()["tables"] for run in each["runs"]]
+        told = answer.json()["task_id"]
+        return "" if found == [told] else f"GET {runs}: tasks {found}, not [{told}]"
+
+    return Call("POST", _shape_of(table, "maintenance"), body, 202, probe)
+
+
 async def _add_columns(world: World) -> Call:
     table = await world.table()
     body = {
@@ -137,7 +160,18 @@ async def _drop_table(world: World) -> Call:
 
 async def _purge_table(world: World) -> Call:
     table = await world.table()
-    return Call("DELETE", f"{table}?purgeRequested=true", None, 204, is_gone(table))
+    location = (await world.send("GET", table)).json()["metadata"]["location"]
+
+    async def has_no_files(http: httpx.AsyncClient, answer: httpx.Response) -> str:
+        left = await asyncio.to_thread(_count_files, location)
+        return f"{left} files of {table} are left" if left else ""
+
+    probe = all_of(is_gone(table), has_no_files)
+    return Call("DELETE", f"{table}?purgeRequested=true", None, 204, probe, is_uneven=True)
+
+
+def _count_files(location: str) -> int:
+    return sum(each.is_file() for each in Path(location.removeprefix("file://")).rglob("*"))
 
 
 async def _unregister_table(world: World) -> Call:
@@ -311,11 +345,13 @@ CONTENT: Final[tuple[Prepare, ...]] = (
     _create_namespace,
     _update_namespace,
     _drop_namespace,
+    _drop_namespace_cascade,
     _create_table,
     _stage_table,
     _register_table,
     _commit_table,
     _append_files,
+    _order_maintenance,
     _add_columns,
     _set_partitioning,
     _set_sort_order,

@@ -37,6 +37,13 @@ async def _drop_catalog(world: World) -> Call:
     return Call("DELETE", path, None, 204, is_gone(path))
 
 
+async def _drop_catalog_cascade(world: World) -> Call:
+    path = await _new_catalog_path(world)
+    name = path.rpartition("/")[2]
+    await world.namespace(name)
+    return Call("POST", f"{path}/drop", {"cascade": True}, 204, is_gone(path))
+
+
 # --- principals and roles --------------------------------------------------------------------------
 
 
@@ -163,6 +170,7 @@ MANAGEMENT_REQUESTS: Final[tuple[Prepare, ...]] = (
     _create_catalog,
     _update_catalog,
     _drop_catalog,
+    _drop_catalog_cascade,
     _create_principal,
     _rotate_credentials,
     _reset_credentials,

@@ -96,7 +96,15 @@ async def open_pair(
         each.mkdir(parents=True, exist_ok=True)
     (installed / "METADATA").write_text(_METADATA)
     (installed / "entry_points.txt").write_text(_ENTRY_POINTS)
-    flags = {"idempotency.lease": LEASE, "idempotency.wait": "10s", **(settings or {})}
+    flags = {
+        "idempotency.lease": LEASE,
+        "idempotency.wait": "10s",
+        # Of what a dead server purged, too.
+        "delegation.task.lease.lost_timeout": "2s",
+        "delegation.retry.table_purge.initial_backoff": "200ms",
+        "delegation.service.polling": "200ms",
+        **(settings or {}),
+    }
     path = os.pathsep.join(filter(None, [str(installed.parent), os.environ.get("PYTHONPATH", "")]))
     files = directory / "files"
     files.mkdir(exist_ok=True)

@@ -98,6 +98,8 @@ class Trials:
             sent = asyncio.create_task(send(to_halting, call, key))
             try:
                 if not await pair.wait_halted(sent):
+                    if call.is_uneven and step.write.startswith("part"):
+                        return Verdict(call.status, False, "went past it", ())
                     return Verdict(0, False, "", (f"never came to {step}: {_told(sent)}",))
                 second = await send(to_steady, call, key)
                 third = await send(to_steady, call, key)

@@ -59,6 +59,8 @@ class Call(NamedTuple):
     """Whose request it is; root's when there is none."""
     may_commit: bool = False
     """A second attempt commits what a first one only answers."""
+    is_uneven: bool = False
+    """How much is written beside its commit is not the same every time: others take part in it."""
 
 
 Prepare = Callable[["World"], Awaitable[Call]]

@@ -15,8 +15,9 @@ from cynosure.auth.tokens.oidc.accounts import Accounts
 from cynosure.auth.tokens.oidc.groups import RolesOfGroups, find_claim
 from cynosure.auth.tokens.oidc.keys import Fetch, IssuerKeys
 from cynosure.auth.tokens.times import check_times
-from cynosure.client.documents import fetch_document, is_safe_url
+from cynosure.client.documents import fetch_document
 from cynosure.client.tls import ClientTls
+from cynosure.common.addresses import is_safe_url
 from cynosure.common.clock import Clock
 from cynosure.common.errors import Misconfigured
 from cynosure.persistence.spi import RealmId

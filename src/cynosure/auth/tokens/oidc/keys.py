@@ -50,7 +50,16 @@ class _Published(NamedTuple):
 class IssuerKeys:
     """The published keys of one issuer."""
 
-    def __init__(self, issuer: str, jwks_uri: str, fetch: Fetch, clock: Clock) -> None:
+    def __init__(
+        self,
+        issuer: str,
+        jwks_uri: str,
+        fetch: Fetch,
+        clock: Clock,
+        *,
+        min_interval_s: float = MIN_INTERVAL_S,
+    ) -> None:
+        self._min_interval_s = min_interval_s
         self._issuer = issuer
         self._jwks_uri = jwks_uri
         self._fetch = fetch
@@ -102,7 +111,7 @@ class IssuerKeys:
 
     def _begin(self) -> asyncio.Task[None] | None:
         """Begin to fetch, unless that is under way or was tried a moment ago."""
-        if self._fetching is None and self._monotonic_s() - self._tried_s >= MIN_INTERVAL_S:
+        if self._fetching is None and self._monotonic_s() - self._tried_s >= self._min_interval_s:
             self._tried_s = self._monotonic_s()
             self._fetching = asyncio.create_task(self._fetch_keys())
         return self._fetching

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from cynosure.catalog.delegation.scope import scope_of, table_scope
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.errors import LocationRefused
+from cynosure.catalog.file_access.scope import scope_of, table_scope
 from cynosure.catalog.managed.loading import load_table_at
 from cynosure.catalog.managed.state import TableState
 from cynosure.catalog.names import Identifier

@@ -7,7 +7,7 @@ not guessed.
 from typing import Any, Final
 
 from cynosure.api.messages import Request
-from cynosure.catalog.delegation.modes import NOT_ASKED, Delegation
+from cynosure.catalog.file_access.modes import NOT_ASKED, Delegation
 
 _NAME: Final = "X-Iceberg-Access-Delegation"
 _HEADER: Final = _NAME.lower().encode("ascii")

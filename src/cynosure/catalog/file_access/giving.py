@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from cynosure.auth.caller import Caller
-from cynosure.catalog.delegation.modes import Delegation
-from cynosure.catalog.delegation.scope import table_scope
+from cynosure.catalog.file_access.modes import Delegation
+from cynosure.catalog.file_access.scope import table_scope
 from cynosure.catalog.managed.state import TableState
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
