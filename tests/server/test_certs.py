@@ -22,11 +22,13 @@ def test_keys_are_private_and_certificates_name_what_was_asked_for(tmp_path: Pat
         "ca.pem": "CN=Cynosure CA",
         "server.pem": "CN=localhost",
         "client.pem": "CN=etl",
+        "catalog.pem": "CN=cynosure-catalog",
+        "delegation.pem": "CN=cynosure-delegation",
     }
     assert made["server.pem"].names == ["localhost", "::1"]
     assert not any(found.is_expired for found in made.values())
     keys = sorted((tmp_path / "certs").glob("*.key"))
-    assert [key.name for key in keys] == ["ca.key", "client.key", "server.key"]
+    assert [key.stem for key in keys] == ["ca", "catalog", "client", "delegation", "server"]
     assert {stat.S_IMODE(key.stat().st_mode) for key in keys} == {0o600}
     assert stat.S_IMODE((tmp_path / "certs").stat().st_mode) == 0o700
 

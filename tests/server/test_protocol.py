@@ -15,7 +15,7 @@ from cynosure.api.messages import Request, Response
 from cynosure.api.operator_gate import OperatorGate
 from cynosure.api.router import Route
 from cynosure.common.clock import SystemClock
-from cynosure.server.lifespan import HttpServer
+from cynosure.server.http_server import HttpServer
 from cynosure.server.listen import listen_tcp
 from cynosure.server.protocol import GuardedProtocol
 

@@ -6,8 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from cynosure.common.delegated.settings import RetryPolicy
+from cynosure.common.delegated.vocabulary import TaskType
 from cynosure.common.errors import Misconfigured
 from cynosure.common.settings.values import dict_value_type, unwrap_optional
+from cynosure.server.delegation_settings import check_service
 from cynosure.server.settings import ALIASES, Settings, load_settings
 from cynosure.server.settings_reference import _structs, field_docs, render_page
 
@@ -144,20 +147,88 @@ def test_the_process_environment_is_read_by_default(tmp_path, monkeypatch):
     assert load_settings().server.port == 4
 
 
-def test_the_known_aliases_work_and_the_others_are_refused(tmp_path):
+def test_the_known_aliases_work(tmp_path):
     settings = load(tmp_path, "[polaris.idempotency]\nlifetime = 'PT45M'")
     assert settings.idempotency.lifetime == timedelta(minutes=45)
     settings = load(tmp_path, "[polaris.idempotency]\nenabled = false\ncleanup.enabled = false")
     assert not settings.idempotency.enabled
     assert not settings.idempotency.cleanup.enabled
 
-    for toml in (
-        "polaris.delegation-service.endpoint = 'http://x'",
-        "delegation.retry.default.max-attempts = 5",
-        "delegation.retry.TABLE_PURGE.max-attempts = 10",
-    ):
-        with pytest.raises(Misconfigured, match="does not have"):
-            load(tmp_path, toml)
+
+def test_the_names_of_the_proposed_delegation_service_work(tmp_path):
+    """Literally as the proposal writes them."""
+    delegation = load(
+        tmp_path,
+        """
+        polaris.delegation-service.task-type = "delegated"
+        polaris.delegation-service.endpoint = "https://delegation-service:8182"
+        delegation.sync-timeout = "20s"
+        delegation.task.lease.lost-timeout-duration = "2h"
+        delegation.retry.default.max-attempts = 7
+        delegation.retry.default.initial-backoff-duration = "10s"
+        delegation.retry.default.backoff-multiplier = 3.0
+        delegation.retry.default.max-backoff-duration = "30m"
+        delegation.retry.TABLE_PURGE.max-attempts = 12
+        """,
+    ).delegation
+
+    assert delegation.is_delegated
+    assert delegation.endpoint == "https://delegation-service:8182"
+    assert delegation.sync_timeout == timedelta(seconds=20)
+    assert delegation.task.lease.lost_timeout == timedelta(hours=2)
+    ten_s, half_an_hour, a_minute = timedelta(seconds=10), timedelta(minutes=30), timedelta(minutes=1)
+    assert delegation.retry.of(TaskType.SNAPSHOT_EXPIRY) == RetryPolicy(7, ten_s, 3.0, half_an_hour)
+    assert delegation.retry.of(TaskType.TABLE_PURGE) == RetryPolicy(12, a_minute, 3.0, half_an_hour)
+
+
+def test_the_defaults_of_the_proposed_delegation_service_hold(tmp_path):
+    delegation = load(tmp_path, "").delegation
+
+    assert not delegation.is_delegated
+    assert delegation.task.lease.lost_timeout == timedelta(hours=1)
+    assert delegation.service.polling == timedelta(seconds=5)
+    half_a_minute, hour = timedelta(seconds=30), timedelta(hours=1)
+    assert delegation.retry.of(TaskType.DATA_COMPACTION) == RetryPolicy(5, half_a_minute, 2.0, hour)
+    assert delegation.retry.of(TaskType.TABLE_PURGE) == RetryPolicy(10, timedelta(minutes=1), 2.0, hour)
+
+
+@pytest.mark.parametrize(
+    ("toml", "named"),
+    [
+        ("task_type = 'delegated'", "delegation.endpoint"),
+        ("endpoint = 'http://elsewhere:8182'", "https"),
+        ("endpoint = 'ftp://127.0.0.1'", "https"),
+        ("sync_timeout = '90s'", "server.request_timeout"),
+        ("tls.certificate = 'c'", "delegation.tls.key"),
+        ("service.catalog_url = 'http://elsewhere:8181'", "https"),
+        ("service.catalog_tls.key = 'k'", "delegation.service.catalog_tls.certificate"),
+        ("service.certificate = 'c'", "delegation.service.key"),
+        ("service.certificate = 'c'\nservice.key = 'k'", "client_ca"),
+        ("service.client_ca = 'a'", "delegation.service.certificate"),
+        ("service.client_names = []", "Name the clients"),
+    ],
+)
+def test_delegation_that_cannot_work_is_refused(tmp_path, toml, named):
+    with pytest.raises(Misconfigured) as refused:
+        load(tmp_path, f"[delegation]\n{toml}")
+
+    assert named in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("toml", "named"),
+    [
+        ("host = '0.0.0.0'\ncredentials_file = 'f'", "client_ca"),
+        ("", "cynosure delegation init"),
+        ("client_id = 'x'", "client_secret"),
+        ("client_id = 'x'\nclient_secret = 'y'\ncredentials_file = 'f'", "not both"),
+    ],
+)
+def test_a_service_that_others_could_listen_to_or_without_a_principal_is_refused(tmp_path, toml, named):
+    with pytest.raises(Misconfigured) as refused:
+        check_service(load(tmp_path, f"[delegation.service]\n{toml}").delegation.service)
+
+    assert named in str(refused.value)
 
 
 def test_every_alias_leads_to_a_setting_that_exists():

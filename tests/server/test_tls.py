@@ -23,7 +23,7 @@ from cynosure.client.tls import ClientTls
 from cynosure.common.clock import SystemClock
 from cynosure.common.errors import Misconfigured, Unavailable
 from cynosure.server import certs
-from cynosure.server.lifespan import HttpServer
+from cynosure.server.http_server import HttpServer
 from cynosure.server.listen import listen_tcp
 from cynosure.server.protocol import GuardedProtocol
 from cynosure.server.settings import TlsSettings

@@ -1,8 +1,12 @@
 import os
 import signal
+import stat
+from pathlib import Path
 
 import psutil
 import pytest
+
+from cynosure.testing.admin import Admin
 
 pytestmark = pytest.mark.anyio
 
@@ -13,19 +17,55 @@ async def test_up_says_where_things_are_restarts_what_crashed_and_stops_it_all(
     serve, http, wait_until
 ) -> None:
     served = await serve(**UP)
-    (catalog,) = served.children()
+    services = served.children()
+    assert len(services) == 2
     assert served.url in served.process.log()
     assert str(served.data) in served.process.log()
 
-    os.kill(catalog, signal.SIGKILL)
-    await wait_until(lambda: served.children() not in ([], [catalog]))
-    await wait_until(lambda: served.process.log().count("server.ready") == 2)
-    (catalog,) = served.children()
+    for service in services:
+        os.kill(service, signal.SIGKILL)
+    await wait_until(lambda: served.process.log().count('"server.ready"') == 2)
+    await wait_until(lambda: served.process.log().count('"delegation.ready"') == 2)
+    again = served.children()
+    assert len({*services, *again}) == 4
     assert (await http.get(f"{served.url}/health/ready")).status_code == 200
 
     os.kill(served.process.pid, signal.SIGINT)
     assert await served.process.wait_exit() == 0
-    assert not psutil.pid_exists(catalog)
+    assert not any(map(psutil.pid_exists, again))
+
+
+async def test_up_without_a_delegation_service_says_why(serve, monkeypatch) -> None:
+    monkeypatch.setenv("CYNOSURE_DELEGATION__TASK_TYPE", "local")
+
+    served = await serve(**UP)
+
+    assert len(served.children()) == 1
+    assert "No delegation service is started: delegation.task_type is local." in served.process.log()
+    assert not (served.data / "delegation").exists()
+
+
+async def test_tables_of_up_are_purged_by_its_delegation_service_in_catalogs_made_later_too(serve) -> None:
+    served = await serve(**UP)
+    await served.create_catalog("later")
+    schema = {"type": "struct", "schema-id": 0, "fields": []}
+    async with served.as_root() as http:
+        await Admin(http).grant_content("later")
+        for catalog in ("main", "later"):
+            base = f"/api/catalog/v1/{catalog}/namespaces"
+            await http.post(base, json={"namespace": ["ns"]})
+            made = await http.post(f"{base}/ns/tables", json={"name": "t", "schema": schema})
+            place = Path(made.json()["metadata"]["location"].removeprefix("file://"))
+            assert any(place.rglob("*.json"))
+
+            dropped = await http.delete(f"{base}/ns/tables/t", params={"purgeRequested": "true"}, timeout=60)
+
+            assert dropped.status_code == 204, dropped.text
+            assert not any(path.is_file() for path in place.rglob("*"))
+    assert served.process.log().count('"task.succeeded"') == 2
+    credentials = served.data / "delegation" / "credentials.json"
+    assert stat.S_IMODE(credentials.stat().st_mode) == 0o600
+    assert stat.S_IMODE(credentials.parent.stat().st_mode) == 0o700
 
 
 async def test_when_up_is_killed_its_services_end_and_it_can_be_started_again_at_once(
@@ -33,12 +73,13 @@ async def test_when_up_is_killed_its_services_end_and_it_can_be_started_again_at
 ) -> None:
     """I23."""
     served = await serve(**UP)
-    (catalog,) = map(psutil.Process, served.children())
+    services = [psutil.Process(pid) for pid in served.children()]
 
     served.process.kill9(only_parent=True)
     await served.process.restart()
 
-    assert has_ended(catalog)
+    assert len(services) == 2
+    assert all(map(has_ended, services))
     assert (await http.get(f"{served.url}/health/ready")).status_code == 200
 
 

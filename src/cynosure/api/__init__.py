@@ -14,6 +14,8 @@ Read in this order:
 - `health.py`, `metrics.py`, `operator.py`   the operations every service has
 - `iceberg/`        the Iceberg REST protocol; `cynosure/` what we serve beside it
 - `management/`     catalogs, principals, roles and grants, as Apache Polaris has them
+- `polaris/`        its other APIs
+- `delegation/`     the delegation service, which is a process and an application of its own
 
 A maintainer must not break: an endpoint parses, calls one operation, encodes. No error becomes a status
 anywhere but in `errors.py`.

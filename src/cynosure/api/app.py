@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cynosure.api.asgi import App
+from cynosure.api.errors import ErrorEnvelope, Respond, to_response
 from cynosure.api.gate import Gate
 from cynosure.api.middleware.errors import Errors
 from cynosure.api.middleware.limits import Limits
@@ -45,15 +46,24 @@ def make_service(
     gate: Gate | None = None,
     once: Once | None = None,
     schemes: Mapping[str, Any] = TOKENS,
+    respond: Respond = to_response,
+    error_type: Any = ErrorEnvelope,
 ) -> Service:
     """Put router, OpenAPI description and middleware together. Metrics must have been started before.
 
     `gate` may be left out where all routes are public; `schemes` says how it knows its callers. Without
-    `once`, Idempotency-Keys are ignored.
+    `once`, Idempotency-Keys are ignored. `respond` answers errors, with bodies of `error_type`.
     """
     described = [
         *routes,
-        openapi_route(routes, title=title, version=version, schemes=schemes, has_keys=once is not None),
+        openapi_route(
+            routes,
+            title=title,
+            version=version,
+            schemes=schemes,
+            has_keys=once is not None,
+            error_type=error_type,
+        ),
     ]
     inner: App = Limits(Router(described, gate, once), clock, **limits._asdict())
-    return Service(Telemetry(Errors(inner), clock, rng, access_log=access_log), described)
+    return Service(Telemetry(Errors(inner, respond), clock, rng, access_log=access_log), described)

@@ -5,6 +5,7 @@ A maintainer must not break: `OutcomeUnknown` is 504 `CommitStateUnknownExceptio
 503, because clients retry those. A test walks the whole tree and fails when a type is not listed.
 """
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from cynosure.auth import errors as auth
 from cynosure.auth.require import AccessDenied
 from cynosure.auth.tokens.errors import TokenRefused
 from cynosure.catalog import errors as catalog
+from cynosure.catalog import purge_errors as purging
 from cynosure.client.errors import (
     IdempotencyWindowExpired,
     KeyConflict,
@@ -22,6 +24,7 @@ from cynosure.client.errors import (
     StillInProgress,
 )
 from cynosure.common import errors as tree
+from cynosure.delegation.failures import JobFailed, JobPostponed
 from cynosure.iceberg import errors as iceberg
 from cynosure.idempotency.errors import CommitInProgress, RequestInProgress
 from cynosure.storage.errors import FileMissing, StorageRefused, StorageUnavailable
@@ -107,6 +110,7 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     catalog.RestrictedColumn: Answer(400, "ValidationException"),
     catalog.NoSuchPlan: Answer(404, "NoSuchPlanIdException"),
     catalog.NoSuchPlanTask: Answer(404, "NoSuchPlanTaskException"),
+    catalog.NoSuchTask: Answer(404, "NotFoundException"),
     catalog.NoSuchCatalogRole: Answer(404, "NotFoundException"),
     catalog.CatalogRoleExists: Answer(409, "AlreadyExistsException"),
     catalog.NoSuchDropped: Answer(404, "NotFoundException"),
@@ -120,12 +124,25 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     catalog.NamespaceNotEmpty: Answer(409, "NamespaceNotEmptyException"),
     # As Apache Polaris has it on its management API, the only one that drops catalogs.
     catalog.CatalogNotEmpty: Answer(400, "BadRequestException"),
+    catalog.CascadeBlocked: Answer(409, "NamespaceNotEmptyException"),
+    catalog.CascadeDenied: Answer(403, "ForbiddenException"),
+    catalog.CascadeUnderWay: Answer(504, "CommitStateUnknownException"),
     catalog.CatalogClosed: Answer(409, "CommitFailedException"),
     catalog.LocationRefused: Answer(403, "ForbiddenException"),
     catalog.CatalogLocationRefused: Answer(400, "ValidationException"),
     catalog.OwnedElsewhere: Answer(400, "BadRequestException"),
     catalog.OutdatedNotification: Answer(409, "AlreadyExistsException"),
     catalog.DelegationOff: Answer(403, "ForbiddenException"),
+    purging.NoSuchTombstone: Answer(404, "NotFoundException"),
+    purging.PurgeOff: Answer(403, "ForbiddenException"),
+    purging.PurgeConflict: Answer(409, "CommitFailedException"),
+    purging.LocationShared: Answer(409, "LocationSharedException"),
+    purging.PurgeLifted: Answer(409, "CommitFailedException"),
+    purging.PurgeNotOrdered: Answer(503, "ServiceUnavailableException", retry_after_s=5),
+    purging.PurgeFailed: Answer(502, "BadGatewayException"),
+    purging.PurgeIncomplete: _INTERNAL,
+    # Not "unknown": it is known that the table is dropped, and clients must not take it for a lost commit.
+    purging.PurgePending: Answer(504, "PurgeUnderWayException"),
     catalog.Unprocessable: Answer(422, "UnprocessableEntityException"),
     catalog.InvalidName: Answer(400, "BadRequestException"),
     # The token endpoint answers in OAuth's own shape; elsewhere nobody asks for tokens.
@@ -160,10 +177,21 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     StillInProgress: Answer(504, "CommitStateUnknownException"),
     IdempotencyWindowExpired: Answer(504, "CommitStateUnknownException"),
     ServerFailed: Answer(502, "BadGatewayException"),
+    # Tasks fail and are postponed where they are worked on; nobody waits for an answer there.
+    JobFailed: _INTERNAL,
+    JobPostponed: _INTERNAL,
 }
 
-AS_ANCESTOR: Final = frozenset({"cynosure.server.supervisor.ChildFailed"})
-"""Types, by dotted name because rooms above are unknown here, that are answered as their nearest listed
+AS_ANCESTOR: Final = frozenset(
+    {
+        "cynosure.server.supervisor.ChildFailed",
+        "cynosure.api.delegation.errors.NoSuchTask",
+        "cynosure.api.delegation.errors.WrongRealm",
+        "cynosure.api.delegation.errors.WrongClient",
+        "cynosure.api.delegation.errors.NoScope",
+    }
+)
+"""Types, by dotted name because what is above is unknown here, that are answered as their nearest listed
 ancestor, on purpose. Everything else is in `ANSWERS`."""
 
 
@@ -179,6 +207,10 @@ class ErrorEnvelope(Struct, frozen=True):
     """The body of every answer with a status of 400 or above."""
 
     error: ErrorModel
+
+
+Respond = Callable[[Exception, str], Response]
+"""The answer to an error, given the id of the request."""
 
 
 def get_answer(error_type: type[BaseException]) -> Answer:

@@ -72,12 +72,13 @@ def describe_routes(
     version: str,
     schemes: Mapping[str, Any] = TOKENS,
     has_keys: bool = False,
+    error_type: Any = ErrorEnvelope,
 ) -> dict[str, Any]:
     """The whole document as plain JSON values. `has_keys` says whether Idempotency-Keys count."""
-    types = list(_list_types(routes))
+    types = list(_list_types(routes, error_type))
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     by_type = {id(type_): schema for type_, schema in zip(types, schemas, strict=True)}
-    error = _json_content(by_type[id(ErrorEnvelope)])
+    error = _json_content(by_type[id(error_type)])
     paths: dict[str, dict[str, Any]] = {}
     statuses: set[int] = set()
     for route in routes:
@@ -109,13 +110,19 @@ def openapi_route(
     version: str,
     schemes: Mapping[str, Any] = TOKENS,
     has_keys: bool = False,
+    error_type: Any = ErrorEnvelope,
 ) -> Route:
     """`GET /openapi.json` for these routes and itself. Worked out when it is asked for, once."""
 
     @cache
     def encode() -> bytes:
         described = describe_routes(
-            [*routes, route], title=title, version=version, schemes=schemes, has_keys=has_keys
+            [*routes, route],
+            title=title,
+            version=version,
+            schemes=schemes,
+            has_keys=has_keys,
+            error_type=error_type,
         )
         return msgspec.json.encode(described)
 
@@ -135,9 +142,9 @@ def openapi_route(
     return route
 
 
-def _list_types(routes: Iterable[Route]) -> Iterable[Any]:
+def _list_types(routes: Iterable[Route], error_type: Any) -> Iterable[Any]:
     seen: set[int] = set()
-    for candidate in [ErrorEnvelope, *(t for route in routes for t in _types_of(route))]:
+    for candidate in [error_type, *(t for route in routes for t in _types_of(route))]:
         if id(candidate) not in seen:
             seen.add(id(candidate))
             yield candidate

@@ -50,7 +50,7 @@ class TokenGate:
             principals = realm_reference(realm, "principals")
             # Twice: asked for who it is, and for what they may.
             self._heads.read_ahead((principals, principals, *further))
-        caller = await self._authenticate(_bearer_token(scope), realm)
+        caller = await self._authenticate(bearer_token(scope), realm)
         request_id: str = scope.get(asgi.REQUEST_ID, "")
         # It ends with the scope that the telemetry middleware began.
         enter_scope(RequestScope(request_id, realm, caller.principal))
@@ -69,7 +69,7 @@ class TokenGate:
         )
 
 
-def _bearer_token(scope: Scope) -> str:
+def bearer_token(scope: Scope) -> str:
     """The token of the one Authorization header; empty when there is none, or none that counts."""
     found = asgi.list_values(scope, b"authorization")
     if len(found) != 1 or found[0][: len(_SCHEME)].lower() != _SCHEME:

@@ -10,6 +10,10 @@ The only room that knows every class. Read in this order:
 - `run.py`         `serve`: one process, or workers on one socket; `catalog.py` and `worker.py` are the
                    entries of child processes, `child.py` how they end
 - `up.py`, `supervisor.py`, `link.py`   child processes kept alive, and ended with their parent
+- `delegation.py`, `delegation_wiring.py`   the delegation service: its process, and its classes put together;
+                   `delegation_child.py` its entry, `delegation_settings.py` what must fit together,
+                   `delegation_principal.py` and `delegation_credentials.py` who it is in the catalog
+- `delegated_executor.py`, `up_delegation.py`   a service as the catalog reaches it; one beside the catalog
 - `listen.py`, `protocol.py`, `corked.py`, `tls.py`, `certs.py`, `data_dir.py`   sockets, connections, TLS,
                    certificates, the data directory
 

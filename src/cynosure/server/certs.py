@@ -1,4 +1,4 @@
-"""A certificate authority with one server and one client certificate, for tests and small installations.
+"""A certificate authority with certificates for a server and its clients, for tests and small installations.
 
 The authority's key lies beside the certificates, unencrypted: whoever reads the directory can issue any
 identity. Larger installations bring certificates from an authority of their own.
@@ -28,8 +28,26 @@ SERVER_CERTIFICATE: Final = "server.pem"
 SERVER_KEY: Final = "server.key"
 CLIENT_CERTIFICATE: Final = "client.pem"
 CLIENT_KEY: Final = "client.key"
+CATALOG_CERTIFICATE: Final = "catalog.pem"
+CATALOG_KEY: Final = "catalog.key"
+DELEGATION_CERTIFICATE: Final = "delegation.pem"
+DELEGATION_KEY: Final = "delegation.key"
+CATALOG_NAME: Final = "cynosure-catalog"
+"""Whom the delegation service takes orders from, unless it is told otherwise."""
+DELEGATION_NAME: Final = "cynosure-delegation"
 _CA_KEY: Final = "ca.key"
-_FILES: Final = (CA_CERTIFICATE, _CA_KEY, SERVER_CERTIFICATE, SERVER_KEY, CLIENT_CERTIFICATE, CLIENT_KEY)
+_FILES: Final = (
+    CA_CERTIFICATE,
+    _CA_KEY,
+    SERVER_CERTIFICATE,
+    SERVER_KEY,
+    CLIENT_CERTIFICATE,
+    CLIENT_KEY,
+    CATALOG_CERTIFICATE,
+    CATALOG_KEY,
+    DELEGATION_CERTIFICATE,
+    DELEGATION_KEY,
+)
 _CA_DAYS: Final = 3650
 
 
@@ -50,7 +68,11 @@ class CertificateInfo(Struct, frozen=True):
 def init_certs(
     directory: Path, *, hosts: Sequence[str], client: str, days: int, clock: Clock
 ) -> list[CertificateInfo]:
-    """Make authority, server and client certificates in `directory`; refuses when any file is there."""
+    """Make authority, server and client certificates in `directory`; refuses when any file is there.
+
+    The server's is good for a catalog and for a delegation service. Beside the client there are two more:
+    the catalog when it calls the delegation service, and the other way around.
+    """
     if existing := [name for name in _FILES if (directory / name).exists()]:
         raise AlreadyExists(
             "The directory already holds certificates, and they are not overwritten",
@@ -74,6 +96,8 @@ def init_certs(
     leaves = (
         (SERVER_CERTIFICATE, SERVER_KEY, hosts[0], names, ExtendedKeyUsageOID.SERVER_AUTH),
         (CLIENT_CERTIFICATE, CLIENT_KEY, client, None, ExtendedKeyUsageOID.CLIENT_AUTH),
+        (CATALOG_CERTIFICATE, CATALOG_KEY, CATALOG_NAME, None, ExtendedKeyUsageOID.CLIENT_AUTH),
+        (DELEGATION_CERTIFICATE, DELEGATION_KEY, DELEGATION_NAME, None, ExtendedKeyUsageOID.CLIENT_AUTH),
     )
     for certificate_file, key_file, common_name, alternatives, usage in leaves:
         key = ec.generate_private_key(ec.SECP256R1())

@@ -18,6 +18,8 @@ from msgspec import Meta, Struct
 
 from cynosure.auth.settings import AuthSettings, check_audit
 from cynosure.catalog.settings import CatalogSettings
+from cynosure.common.delegated.settings import DelegationSettings
+from cynosure.common.delegated.vocabulary import TaskType
 from cynosure.common.errors import Misconfigured
 from cynosure.common.keyring_settings import KeyringSettings
 from cynosure.common.secrets import Secret
@@ -33,6 +35,7 @@ from cynosure.common.settings import (
 from cynosure.common.telemetry.settings import TelemetrySettings
 from cynosure.idempotency.settings import IdempotencySettings, check_idempotency_settings
 from cynosure.persistence.settings import PersistenceSettings, check_lifetimes
+from cynosure.server.delegation_settings import check_delegation
 from cynosure.storage.settings import StorageSettings, check_storage_settings
 
 DEFAULT_FILE = Path("cynosure.toml")
@@ -43,16 +46,25 @@ ALIASES: Aliases = MappingProxyType(
         "polaris.idempotency.lifetime": "idempotency.lifetime",
         "polaris.idempotency.enabled": "idempotency.enabled",
         "polaris.idempotency.cleanup.enabled": "idempotency.cleanup.enabled",
-        "polaris.delegation-service.task-type": None,
-        "polaris.delegation-service.endpoint": None,
-        "delegation.task.lease.lost-timeout-duration": None,
-        "delegation.retry.*.max-attempts": None,
-        "delegation.retry.*.initial-backoff-duration": None,
-        "delegation.retry.*.backoff-multiplier": None,
-        "delegation.retry.*.max-backoff-duration": None,
+        "polaris.delegation-service.task-type": "delegation.task_type",
+        "polaris.delegation-service.endpoint": "delegation.endpoint",
+        "delegation.task-type": "delegation.task_type",
+        "delegation.sync-timeout": "delegation.sync_timeout",
+        "delegation.task.lease.lost-timeout-duration": "delegation.task.lease.lost_timeout",
+        **{
+            f"delegation.retry.{kind}.{theirs}": f"delegation.retry.{kind.lower()}.{ours}"
+            for kind in ("default", *TaskType)
+            for theirs, ours in (
+                ("max-attempts", "max_attempts"),
+                ("initial-backoff-duration", "initial_backoff"),
+                ("backoff-multiplier", "backoff_multiplier"),
+                ("max-backoff-duration", "max_backoff"),
+            )
+        },
     }
 )
-"""Names that operators may know from Apache Polaris. A new room gives its names their target here."""
+"""Names that operators may know from Apache Polaris and its proposals. A new room gives its names their
+target here."""
 
 
 class TlsSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -111,6 +123,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     server: ServerSettings = ServerSettings()
     auth: AuthSettings = AuthSettings()
     catalog: CatalogSettings = CatalogSettings()
+    delegation: DelegationSettings = DelegationSettings()
     idempotency: IdempotencySettings = IdempotencySettings()
     persistence: PersistenceSettings = PersistenceSettings()
     storage: StorageSettings = StorageSettings()
@@ -121,6 +134,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     def store_url(self) -> Secret:
         """The URL of the store, the embedded one when none is set."""
         return self.persistence.url or Secret(f"sqlite:{self.server.data_dir / 'store.db'}")
+
+    @property
+    def task_store_url(self) -> Secret:
+        """The URL of the delegation service's own store, an embedded one when none is set."""
+        return self.delegation.service.store or Secret(f"sqlite:{self.server.data_dir / 'delegation.db'}")
 
 
 def load_settings(
@@ -174,6 +192,7 @@ def check_settings(settings: Settings) -> None:
             key="catalog.staging_lifetime",
             fix="Make catalog.staging_lifetime longer than storage.credential_lifetime.",
         )
+    check_delegation(settings.delegation, request_timeout=settings.server.request_timeout)
     tls = settings.server.tls
     if (tls.certificate is None) != (tls.key is None):
         raise Misconfigured(

@@ -38,20 +38,25 @@ from cynosure.catalog.managed.recent import RecentTables
 from cynosure.catalog.opened import Shared
 from cynosure.catalog.roles.first_role import ensure_catalog_admins
 from cynosure.catalog.single_flight import SingleFlight
+from cynosure.catalog.task_executor import TaskExecutor
+from cynosure.catalog.upkeep.scheduler import upkeep_tasks
 from cynosure.common.clock import Clock
 from cynosure.common.key_file import open_keyring
+from cynosure.delegation.executors.open import open_executor
 from cynosure.idempotency.cleanup import cleanup_task
 from cynosure.idempotency.engine import Idempotency
 from cynosure.idempotency.reservations import Reservations
 from cynosure.idempotency.settings import advertise
 from cynosure.persistence.batching import Batcher
 from cynosure.persistence.lifecycle import Persistence, open_persistence
-from cynosure.persistence.spi import SYSTEM_REALM
+from cynosure.persistence.spi import SYSTEM_REALM, RealmId
 from cynosure.persistence.tasks import TaskLoop
 from cynosure.server.access import Access, OpenKeyring, bootstrap, make_identities, open_access
 from cynosure.server.catalog_commands import OpenDirectory, catalog_commands
 from cynosure.server.catalog_storage import file_roots
 from cynosure.server.data_dir import prepare_data_dir
+from cynosure.server.delegated_executor import open_delegated
+from cynosure.server.delegation_principal import Rights, provision_principal
 from cynosure.server.file_commands import file_commands
 from cynosure.server.first_catalog import ensure_first_catalog
 from cynosure.server.listen import is_private
@@ -62,7 +67,6 @@ from cynosure.server.store_commands import OpenStore, store_commands
 from cynosure.server.store_process import open_serving_store, refuse_missing_file
 from cynosure.server.table_commands import table_commands
 from cynosure.server.token_commands import token_commands
-from cynosure.server.undrop_commands import undrop_commands
 from cynosure.storage.open_storage import Storages
 
 
@@ -163,7 +167,7 @@ async def open_ground(
         readiness.on_shutdown(directory.shared.watching.stop)
         if serving.once is not None:
             readiness.on_shutdown(serving.once.stop_waiting)
-        for task in catalog_tasks(directory):
+        for task in (*catalog_tasks(directory), *upkeep_tasks(directory, settings.delegation)):
             tasks.register(persistence.tasks, task)
         if settings.idempotency.cleanup.enabled:
             tasks.register(persistence.tasks, cleanup_task(persistence, settings.idempotency))
@@ -186,7 +190,6 @@ def _commands(
         *catalog_commands(open_catalogs),
         *table_commands(open_catalogs),
         *file_commands(open_catalogs),
-        *undrop_commands(open_catalogs),
         *realm_commands(open_identities),
         *token_commands(open_store, settings),
     ]
@@ -227,7 +230,34 @@ async def open_serving(
         await access.check_keyring()
         # After the realms have their roles: the first of them is given what is made here.
         await ensure_catalog_admins(directory)
-        yield Serving(directory, access, once, advertise(settings.idempotency))
+        async with open_tasks(settings, directory, access):
+            yield Serving(directory, access, once, advertise(settings.idempotency))
+
+
+@asynccontextmanager
+async def open_tasks(settings: Settings, directory: Directory, access: Access) -> AsyncIterator[None]:
+    """Let operations of the directory order long work, here or at a delegation service."""
+    delegation, persistence = settings.delegation, directory.shared.persistence
+    rights: Rights | None = None
+    if delegation.provision is not None:
+        realm = RealmId(delegation.service.realm)
+        await provision_principal(access.identities, realm, delegation.provision)
+        rights = Rights(directory, realm)
+
+    def open_service() -> AbstractAsyncContextManager[TaskExecutor]:
+        return open_delegated(
+            settings,
+            access.tokens.keys,
+            persistence.clock,
+            persistence.rng,
+            None if rights is None else rights.ensure,
+        )
+
+    async with open_executor(
+        delegation, directory, make_delegated=open_service, rng=persistence.rng
+    ) as executor:
+        directory.shared.use_executor(executor)
+        yield
 
 
 @asynccontextmanager
@@ -280,6 +310,7 @@ async def open_directory(
         authorizer=identities.authorizer,
         imports=SingleFlight(),
         access=settings.auth,
+        delegation=settings.delegation,
     )
     try:
         yield Directory(shared, storages)

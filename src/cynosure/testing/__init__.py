@@ -1,7 +1,7 @@
 """What this project and those who extend it test with; production code never imports it.
 
-Kits state what an implementation must do (`backend_kit`, `fileio_kit`, `authorizer_kit`), `sim` runs
-production code under one seed, `harness` runs real processes and breaks real connections, `storm` and
-`catalog_storm` kill them. `small_store` and `small_catalog` are whole ones in one process, `catalog_server`
-is a real one.
+Kits state what an implementation must do (`backend_kit`, `fileio_kit`, `authorizer_kit`, `task_store_kit`),
+`sim` runs production code under one seed, `harness` runs real processes and breaks real connections, `storm`
+and `catalog_storm` kill them. `small_store`, `small_catalog` and `small_delegation` are whole ones in one
+process, `catalog_server` and `delegation_server` are real ones.
 """

@@ -70,9 +70,9 @@ class S3Server(Struct, frozen=True):
         """A place in the bucket that nobody has used."""
         return f"s3://{self.bucket}/{word}/{uuid.uuid4().hex}"
 
-    def delete_below(self, location: str) -> int:
-        """Delete what a test has left at a location, as the owner of the server; how many objects."""
-        store = S3Store(
+    def open_bucket(self) -> S3Store:
+        """The bucket, as the owner of the server."""
+        return S3Store(
             self.bucket,
             endpoint=self.endpoint,
             region=self.region,
@@ -80,9 +80,16 @@ class S3Server(Struct, frozen=True):
             secret_access_key=self.secret_access_key,
             client_options={"allow_http": True},
         )
+
+    def list_below(self, location: str) -> set[str]:
+        """Keys of all objects at a location, whoever wrote them."""
         prefix = f"{location.removeprefix(f's3://{self.bucket}/').rstrip('/')}/"
-        names = [each["path"] for batch in obstore.list(store, prefix) for each in batch]
-        obstore.delete(store, names)
+        return {each["path"] for batch in obstore.list(self.open_bucket(), prefix) for each in batch}
+
+    def delete_below(self, location: str) -> int:
+        """Delete what a test has left at a location; how many objects."""
+        names = sorted(self.list_below(location))
+        obstore.delete(self.open_bucket(), names)
         return len(names)
 
 

@@ -241,7 +241,7 @@ class SmallServers:
         overrides |= {
             "server.data_dir": str(self._folder),
             "storage.file_roots.files": str(self._folder),
-            "server.request_timeout": "60s",
+            "server.request_timeout": "61s",
         }
         loaded = load_settings(environment={}, overrides=overrides)
         gate = GatedBackend(self._open_store())

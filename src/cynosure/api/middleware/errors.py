@@ -6,7 +6,7 @@ cancellation passes.
 
 from cynosure.api import asgi
 from cynosure.api.asgi import App, Receive, Scope, Send
-from cynosure.api.errors import get_answer, to_response
+from cynosure.api.errors import Respond, get_answer, to_response
 from cynosure.common.errors import CynosureError
 from cynosure.common.telemetry.logs import ERROR, WARNING, Log
 
@@ -14,10 +14,11 @@ _log = Log(__name__)
 
 
 class Errors:
-    """Answers exceptions of the application inside with the envelope of `cynosure.api.errors`."""
+    """Answers exceptions of the application inside, unless told otherwise as `cynosure.api.errors` does."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, respond: Respond = to_response) -> None:
         self._app = app
+        self._respond = respond
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application and answer what it raises."""
@@ -28,7 +29,7 @@ class Errors:
             if asgi.STATUS in scope:
                 # Half an answer is out: only a cut connection tells the client that it is not whole.
                 raise
-            await to_response(error, scope.get(asgi.REQUEST_ID, "")).send(scope, send)
+            await self._respond(error, scope.get(asgi.REQUEST_ID, "")).send(scope, send)
 
 
 def _report(error: Exception, operation: str) -> None:
