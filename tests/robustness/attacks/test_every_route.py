@@ -45,6 +45,7 @@ PARAMETERS = {
     "principalRoleName": "service_admin",
     "plan-id": "x",
     "id": "1",
+    "taskId": "6f0ca3ad-5d2f-5c0a-9a8e-3f3f0d8f6f11",
 }
 VERSION = {
     "version-id": 1,
@@ -165,6 +166,12 @@ _SIGNED = {
 }
 BODIES: dict[tuple[str, str], Any] = {
     ("post", "/api/catalog/cynosure/v1/{prefix}/dropped/{id}/restore"): {},
+    ("post", "/api/catalog/cynosure/v1/{prefix}/namespaces/{namespace}/drop"): {"cascade": True},
+    ("post", f"{_MANAGE}/catalogs/{{catalogName}}/drop"): {"cascade": True, "purge": True},
+    ("post", f"{_MANAGE}/tasks/{{taskId}}/retry"): None,
+    ("post", f"{_MANAGE}/tasks/{{taskId}}/cancel"): None,
+    ("post", "/api/catalog/cynosure/v1/{prefix}/tombstones/{id}/purging"): {"task-id": "x"},
+    ("post", "/api/catalog/cynosure/v1/{prefix}/tombstones/{id}/ended"): {"task-id": "x"},
     ("post", f"{_NS}/tables/{{table}}/metrics"): _REPORT,
     ("post", f"{_NS}/tables/{{table}}/unregister"): None,
     ("post", f"{_NS}/register"): {"name": "mine", "metadata-location": "file:///x.metadata.json"},
@@ -181,6 +188,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("post", f"{_NS}/tables/{{table}}/plan"): {},
     ("post", f"{_NS}/tables/{{table}}/tasks"): {"plan-task": "x"},
     ("post", f"{_OURS}/append"): {"manifests": ["file:///x.avro"]},
+    ("post", f"{_OURS}/maintenance"): {"operation": "TABLE_PURGE", "properties": {"dryRun": "true"}},
     ("post", f"{_OURS}/add-columns"): {"columns": [{"name": "mine", "type": "int"}]},
     ("post", f"{_OURS}/set-partitioning"): {"fields": []},
     ("post", f"{_OURS}/set-sort-order"): {"fields": []},

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from cynosure.auth.caller import Caller
-from cynosure.catalog.delegation.modes import ANY_WAY
 from cynosure.catalog.errors import NoSuchPlan, NoSuchPlanTask
+from cynosure.catalog.file_access.modes import ANY_WAY
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.operations.fetch_plan import fetch_plan
 from cynosure.catalog.operations.fetch_scan_tasks import fetch_scan_tasks
