@@ -17,7 +17,6 @@ from typing import Any, Final, Protocol
 import msgspec
 import obstore
 from msgspec import Struct
-from obstore.store import S3Store
 
 from benchmarks.http_client import Answer, Catalog
 from cynosure.iceberg.manifests.content_file import ContentFile, Entry, Status
@@ -105,14 +104,7 @@ class Files:
     """A client's own way to the object store, counted."""
 
     def __init__(self, server: S3Server) -> None:
-        self._store = S3Store(
-            server.bucket,
-            endpoint=server.endpoint,
-            region=server.region,
-            access_key_id=server.access_key_id,
-            secret_access_key=server.secret_access_key,
-            client_options={"allow_http": True},
-        )
+        self._store = server.open_bucket()
         self._root = f"s3://{server.bucket}/"
 
     async def write(self, path: str, data: bytes) -> None:

@@ -104,14 +104,18 @@ async def start_bare() -> AsyncIterator[Target]:
 async def find_peer(name: str, address: str) -> Target:
     """A server that somebody else has started on this machine."""
     port = urlsplit(address).port
-    listening = [
-        each.pid
-        for each in psutil.net_connections(kind="tcp")
-        if each.status == psutil.CONN_LISTEN and each.laddr and each.laddr.port == port and each.pid
-    ]
-    if not listening:
+    pid = find_listening(port)
+    if pid is None:
         raise SystemExit(f"bench: nothing listens on port {port} of this machine ({name})")
-    return Target(name, await Catalog.find(address), listening[0])
+    return Target(name, await Catalog.find(address), pid)
+
+
+def find_listening(port: int | None) -> int | None:
+    """The process that listens on a port of this machine; `None` when nobody is seen to."""
+    for each in psutil.net_connections(kind="tcp"):
+        if each.status == psutil.CONN_LISTEN and each.laddr and each.laddr.port == port and each.pid:
+            return int(each.pid)
+    return None
 
 
 async def _cynosure(*arguments: str, **options: Any) -> asyncio.subprocess.Process:

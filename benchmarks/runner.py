@@ -4,7 +4,7 @@
     ./dev bench NAME [--rounds N] [--only CANDIDATE] [--set NAME=VALUE] [--target NAME=URL] [--save]
 
 A maintainer must not break: candidates run in interleaved rounds and never one after the other; and only
-at least five measured rounds may be saved.
+at least five measured rounds may be saved, or as many as a suite says of which one round takes minutes.
 """
 
 import argparse
@@ -91,6 +91,12 @@ def _no_promises(result: Result) -> list[Promise]:
     return []
 
 
+def _find_least_rounds(suite: str, given: Mapping[str, str]) -> int:
+    find: Callable[[Mapping[str, str]], int | None] | None
+    find = getattr(_import_suite(suite), "least_rounds_to_save", None)
+    return (find(given) if find is not None else None) or LEAST_ROUNDS_TO_SAVE
+
+
 def _import_suite(name: str) -> "_SuiteModule":
     return cast("_SuiteModule", importlib.import_module(f"benchmarks.suites.{name}"))
 
@@ -133,9 +139,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     if asked.suite not in suites:
         parser.error(f"no suite {asked.suite!r}; there are: {', '.join(suites)}")
-    if asked.save and asked.rounds < LEAST_ROUNDS_TO_SAVE:
-        parser.error(f"--save needs at least {LEAST_ROUNDS_TO_SAVE} rounds")
     given = dict(pair.split("=", 1) for pair in asked.set)
+    least = _find_least_rounds(asked.suite, given)
+    if asked.save and asked.rounds < least:
+        parser.error(f"--save needs at least {least} rounds")
     if asked.target:
         given["targets"] = ",".join(asked.target)
     options = Options(given)

@@ -32,8 +32,8 @@ from benchmarks.results_file import Result
 from cynosure.api.iceberg.access import AccessAnswers
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac.privileges import Privilege
-from cynosure.catalog.delegation.giving import plain_access
-from cynosure.catalog.delegation.modes import Delegation
+from cynosure.catalog.file_access.giving import plain_access
+from cynosure.catalog.file_access.modes import Delegation
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.create_catalog import NewCatalog, create_catalog
