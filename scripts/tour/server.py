@@ -1,20 +1,27 @@
 """Starting, watching and stopping the server, and asking it who one is."""
 
 import base64
+import os
 import sys
 
 from cynosure.testing.catalog_server import make_client
 from cynosure.testing.harness.probes import log_ready
 from cynosure.testing.login import find_root
+from tests.engines.java import SHORT_LIVED
 from tour.stage import CYNOSURE, Tour
+
+SOON = "CYNOSURE_DELEGATION__MAINTENANCE__INTERVAL"
+SOON_S = 5
+"""How often policies are looked at: nobody wants to watch a minute go by."""
 
 
 async def start_everything(tour: Tour) -> None:
     """Start everything on this machine; it prints root's credentials, once"""
-    tour.say(f"$ cynosure up --data DATA --port {tour.port} &")
+    tour.say(f"$ {SOON}={SOON_S}s cynosure up --data DATA --port {tour.port} &")
     tour.server = await tour.processes.start(
         "cynosure",
         [CYNOSURE, "up", "--data", str(tour.data), "--port", str(tour.port)],
+        env={SOON: f"{SOON_S}s", **find_spark()},
         ready=log_ready("Everything is ready"),
         timeout_s=60,
     )
@@ -26,6 +33,13 @@ async def start_everything(tour: Tour) -> None:
     if tour.server.log().count(root.secret) != 1:
         sys.exit("demo: root's secret was not printed once")
     await tour.cynosure("status")
+
+
+def find_spark() -> dict[str, str]:
+    """What the delegation service's Spark needs of its environment, in a life as short as this one."""
+    given = os.environ.get("CYNOSURE_SPARK_JARS")
+    jars = {"CYNOSURE_DELEGATION__SERVICE__SPARK__JARS": given} if given else {}
+    return {"JDK_JAVA_OPTIONS": " ".join(SHORT_LIVED), **jars}
 
 
 async def watch_it(tour: Tour) -> None:

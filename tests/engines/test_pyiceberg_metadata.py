@@ -352,10 +352,15 @@ def test_registering_over_a_table_needs_to_be_asked_for(catalog: Catalog, table:
     assert read(reload(catalog, table)) == [(1, "Oslo"), (2, "Rome")]
 
 
-def test_a_table_dropped_with_the_purge_flag_is_gone(catalog: Catalog, table: Table):
+def test_a_table_dropped_with_the_purge_flag_is_gone_with_its_files(catalog: Catalog, table: Table):
+    files = [task.file.file_path for task in table.scan().plan_files()]
+    files += [table.metadata_location, table.current_snapshot().manifest_list]
+    assert all(table.io.new_input(each).exists() for each in files)
+
     catalog.purge_table(table.name())
 
     assert not catalog.table_exists(table.name())
+    assert not any(table.io.new_input(each).exists() for each in files)
     with pytest.raises(NoSuchTableError):
         catalog.drop_table(table.name())
 

@@ -33,14 +33,19 @@ def test_the_demo_ends_by_itself_without_a_terminal():
     assert "1 of 19 files" in output
     assert "ann MAY NOT commit-table" in output
     assert "policies='shop.only-charts'" in output
+    assert "0 files in file://DATA/warehouse/main/shop/drafts" in output
+    assert "5 → 1" in output
 
 
+@pytest.mark.timeout(175)
 def test_the_demo_on_s3_vends_and_shows_no_key(s3_url: str):
     output = run_demo("--s3")
 
     assert "s3.session-token = ********" in output
     assert "2 rows in 1 files are in snapshot" in output
     assert output.count("access denied") == 5
+    assert "Table drafts is gone, and its files are." in output
+    assert "5 → 1" in output
     assert str(urlsplit(s3_url).password) not in output
 
 
