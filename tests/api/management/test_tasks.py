@@ -135,7 +135,7 @@ async def test_a_refusal_is_an_event(
     task_id = order("lake", "t").task_id
 
     refused = await nobody.post(f"/tasks/{task_id}/retry")
-    events = (await root.get("/cynosure/events", params={"operation": "manage-catalog-tasks"})).json()
+    events = (await root.get("/cynosure/events", params={"operation": "manage-tasks"})).json()
 
     assert refused.status_code == 403
     assert [each["principal"] for each in events["events"]] == ["nobody"]
