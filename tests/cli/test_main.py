@@ -144,9 +144,11 @@ def test_certificates_are_made_shown_and_never_overwritten(cynosure: Cynosure) -
 
 def test_ctrl_c_is_exit_code_130(tmp_path: Path) -> None:
     # A server that accepts and never answers, so that the command certainly waits when the signal comes. One
-    # that comes while Python is in a destructor is lost there, so it is sent again as people press again.
+    # that comes while Python is in a destructor is lost there, so it is sent again as people press again. And
+    # whoever runs the tests in the background of a shell has them, and all they start, ignore it.
     program = (
         "import os, signal, socket, subprocess, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "server = socket.socket(socket.AF_UNIX); server.bind('data/operator.sock'); server.listen()\n"
         "command = subprocess.Popen([sys.executable, '-m', 'cynosure', 'status', '--data', 'data'])\n"
         "server.accept()\n"
