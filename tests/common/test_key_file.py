@@ -30,7 +30,7 @@ def _start(data_dir: Path, results) -> None:
 
 
 def test_workers_that_start_together_agree_on_one_key(tmp_path):
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     results = context.Queue()
     workers = [context.Process(target=_start, args=(tmp_path, results)) for _ in range(6)]
     for worker in workers:

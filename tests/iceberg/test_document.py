@@ -90,3 +90,14 @@ def test_many_brackets_are_not_depth():
     wide = b'{"a":"[[[[\\"{","b":[' + b"[{}]," * 2000 + b"[]]}"
 
     assert compact_json(wide, field="x") == wide
+
+
+@pytest.mark.parametrize("quoted", [b'"]]]]"', b'"\\"]]]]"', b'"\\\\"'])
+def test_brackets_in_strings_do_not_hide_depth(quoted):
+    half = MAX_DEPTH // 2 + 1
+    opening = b"[" + quoted + b","
+    deep = opening * half * 2 + b"0" + b"]" * half * 2
+
+    with pytest.raises(BadInput, match="nested too deeply"):
+        compact_json(deep, field="x")
+    assert compact_json(b"[" + opening * half + b"0" + b"]" * half + b"]", field="x")

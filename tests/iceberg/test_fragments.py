@@ -69,6 +69,11 @@ class Versions(RuleBasedStateMachine):
         fragments, model = self.all[at]
         return self.keep(fragments.keep_last(count), model[-count:] if count else [])
 
+    @rule(target=versions, at=versions, other=versions)
+    def cut_like(self, at, other):
+        (fragments, model), (before, _) = self.all[at], self.all[other]
+        return self.keep(fragments.cut_like(before), model)
+
     @rule(at=versions, key=KEYS)
     def find(self, at, key):
         fragments, model = self.all[at]
@@ -123,6 +128,27 @@ def test_a_removal_rewrites_only_the_chunk_that_lost_something():
         True,
         True,
     ]
+
+
+@pytest.mark.parametrize(("lost", "shared"), [(0, 4), (CHUNK, 3), (3, 3)])
+def test_what_is_read_anew_shares_the_chunks_that_say_the_same(lost, shared):
+    entries = [entry(key) for key in range(4 * CHUNK + 5)]
+    before = Fragments.of(entries)
+
+    after = Fragments.of([*entries[lost:], entry(1000)]).cut_like(before)
+
+    assert list(after) == [*entries[lost:], entry(1000)]
+    assert sum(one is other for one in before.chunks for other in after.chunks) == shared
+
+
+def test_an_entry_that_says_something_else_is_not_shared():
+    before = Fragments.of([entry(key) for key in range(3 * CHUNK)])
+    changed = [entry(key, salt=key == CHUNK) for key in range(3 * CHUNK)]
+
+    after = Fragments.of(changed).cut_like(before)
+
+    assert list(after) == changed
+    assert after.chunks[0] is before.chunks[0]
 
 
 def test_chunks_that_became_small_grow_together():

@@ -37,10 +37,12 @@ class WatchedBackend(MemoryBackend):
     def __init__(self, store: MemoryStore | None = None) -> None:
         super().__init__(store)
         self.asked: list[str] = []
+        self.swaps = asyncio.Event()
         self.may_swap = asyncio.Event()
         self.may_swap.set()
 
     async def swap_ref(self, expected: Reference, updated: Reference, rows: Sequence[Row] = ()) -> bool:
+        self.swaps.set()
         await self.may_swap.wait()
         self.asked.append("swap reference")
         return await super().swap_ref(expected, updated, rows)
@@ -125,10 +127,11 @@ async def test_commits_end_before_the_node_id_is_given_back_and_that_before_the_
     life = asyncio.create_task(live())
     await is_open.wait()
     backend.asked.clear()
+    backend.swaps.clear()
     backend.may_swap.clear()
     persistence = opened[0]
     commit = asyncio.create_task(persistence.committer(MAIN).commit(Items(persistence.ids).add("t")))
-    await asyncio.sleep(0.01)
+    await backend.swaps.wait()
     may_close.set()
     await asyncio.sleep(0.01)
     assert backend.asked == []

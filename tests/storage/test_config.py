@@ -4,7 +4,7 @@ import pytest
 from cynosure.common.errors import BadInput, CorruptObject
 from cynosure.common.keyring import Keyring
 from cynosure.common.secrets import Secret
-from cynosure.storage.check_config import check_storage
+from cynosure.storage.check_config import check_bucket_hosts, check_storage
 from cynosure.storage.config import (
     AzureKeys,
     AzureStorage,
@@ -195,6 +195,19 @@ def test_what_cannot_work_is_refused_by_field(config: StorageConfig, field: str)
     assert "password" not in str(refused.value)
 
 
+@pytest.mark.parametrize("field", ["endpoint", "endpoint_internal"])
+def test_a_bucket_has_no_host_below_an_address(field: str):
+    by_address = msgspec.structs.replace(S3, **{field: "http://10.0.0.1:9000"})
+
+    check_storage(by_address, file_roots=ROOTS)
+    with pytest.raises(BadInput) as refused:
+        check_bucket_hosts(by_address)
+
+    assert refused.value.field == "pathStyleAccess"
+    check_bucket_hosts(msgspec.structs.replace(by_address, path_style_access=True))
+    check_bucket_hosts(msgspec.structs.replace(S3, **{field: "http://store.example.com"}))
+
+
 @pytest.mark.parametrize(
     "host",
     [
@@ -211,6 +224,10 @@ def test_what_cannot_work_is_refused_by_field(config: StorageConfig, field: str)
         "0xa9fea9fe",
         "0251.0376.0251.0376",
         "169.254",
+        # Addresses of IPv4 inside others: translated by the network, and of old.
+        "[64:ff9b::a9fe:a9fe]",
+        "[2002:a9fe:a9fe::]",
+        "[::a9fe:a9fe]",
     ],
 )
 def test_what_machines_are_told_by_their_cloud_is_no_store(host: str):

@@ -44,6 +44,21 @@ async def test_files_and_signatures_come_from_one_token(azure: AzureCorner):
     assert len(azure.login.heard) == 1
 
 
+async def test_who_renews_gets_signatures_of_a_shorter_life(azure: AzureCorner):
+    storages = open_storages(azure)
+    place = azure.locate(azure.container)
+    config = storages.seal(replace(azure.config, allowed_locations=(place.text,)), azure.keys, OWNER)
+    storage = storages.get(config, OWNER)
+    for vending, lifetime in [
+        (storage.vending, azure.settings.credential_lifetime),
+        (storage.scan_vending, azure.settings.scan_credential_lifetime),
+    ]:
+        assert vending is not None
+        vended = await vending.vend(Scope((place,), is_writable=False), ALICE)
+        life_s = (vended.expires_ms - vended.issued_ms) / 1000
+        assert lifetime.total_seconds() - 2 < life_s <= lifetime.total_seconds()
+
+
 async def test_sixty_four_who_ask_at_once_cost_one_token_and_one_key(azure: AzureCorner):
     storages = open_storages(azure)
     place = azure.locate(azure.container)

@@ -12,8 +12,9 @@ from cynosure.storage.access.s3.vendor import S3Vendor, client_config
 from cynosure.storage.config import S3Storage
 from cynosure.storage.errors import StorageRefused, StorageUnavailable
 from cynosure.storage.location import Location
-from cynosure.storage.open_vended import find_expiry_ms, open_vended
+from cynosure.storage.open_vended import open_vended
 from cynosure.storage.settings import StorageSettings
+from cynosure.storage.vended_expiry import find_expiry_ms
 from cynosure.testing.fileio_kit import FileIOKit, Place, collect
 from cynosure.testing.harness.faults import Respond
 from cynosure.testing.harness.http_proxy import run_http_proxy

@@ -4,11 +4,21 @@ Must not break: a caller without an identity and not of the machine itself has n
 is left out when one is made can only take rights away.
 """
 
+from typing import Final
+
 from msgspec import Struct
 
 from cynosure.auth.request_key import RequestKey
 from cynosure.persistence.references import DEFAULT_REALM
 from cynosure.persistence.spi import ObjId, RealmId
+
+MAPPING_FILTERS: Final = "mapping-filters"
+"""Of an engine that looks up the values of mapping tables."""
+POLICY_NAMES: Final = "policy-names"
+"""Of an engine that tells its users which policies restrict them."""
+RENEWED_CREDENTIALS: Final = "renewed-credentials"
+"""Of an engine that renews credentials while it reads, and so needs none that live for long."""
+CAPABILITIES: Final = frozenset({MAPPING_FILTERS, POLICY_NAMES, RENEWED_CREDENTIALS})
 
 
 class Identity(Struct, frozen=True):
@@ -41,6 +51,8 @@ class Caller(Struct, frozen=True):
     """Names of the principal roles that were active when the request came; for logs and audit only."""
     actor: str = ""
     """Name of the service that acts for the principal; for logs and audit only."""
+    capabilities: frozenset[str] = frozenset()
+    """What the client says that it knows beyond the protocol; counts only for a trusted engine."""
 
     @property
     def principal_id(self) -> ObjId:

@@ -11,6 +11,7 @@ alone cannot try out texts.
 
 import os
 from collections.abc import Callable
+from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -22,6 +23,7 @@ from cynosure.common.keyring import Keyring
 
 _NONCE_BYTES = 12
 _INFO = b"cynosure idempotency answer v1"
+_FORWARDED = b"cynosure forwarded key v1"
 _PURPOSE = "idempotency"
 
 DescribeRefusal = Callable[[CynosureError], bytes | None]
@@ -105,6 +107,16 @@ class RequestKey:
         """Set when the outcome is in the chain, from where it can be given again."""
         self.is_recalled = False
         """Set when the answer is that of an earlier attempt."""
+
+    def derive(self) -> str:
+        """A key for another server that is asked to do what this request asks for: the same each time.
+
+        Not the client's own text: to that server everyone here is one principal, and two who have used the
+        same text would be taken for one.
+        """
+        # No pepper: it must be the same also when the master key was changed between two attempts.
+        material = HKDF(algorithm=SHA256(), length=16, salt=bytes.fromhex(self.hash), info=_FORWARDED)
+        return str(UUID(bytes=material.derive(self._text.encode()), version=4))
 
     def seal(self, plaintext: bytes) -> bytes:
         """Encrypt what only a request with this key may see again."""

@@ -5,6 +5,7 @@ here must not open a second one: printing, formatting, encoding and pickling all
 """
 
 import hmac
+import re
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit, urlunsplit
@@ -12,6 +13,17 @@ from urllib.parse import urlsplit, urlunsplit
 from cynosure.common.errors import Misconfigured
 
 MASK = "***"
+
+_SECRET = re.compile(
+    "secret|passw|token|credential|accesskey|privatekey|apikey|accountkey|sharedkey|signature|sas$"
+)
+_USER_INFO = re.compile(r"://[^/?#\s]*:[^/?#\s]*@")
+
+
+def looks_secret(name: str, value: str) -> bool:
+    """Whether a property looks as if it held a secret: by its name, or by a password in an address."""
+    plain = re.sub(r"[^a-z0-9]", "", name.lower())
+    return _SECRET.search(plain) is not None or _USER_INFO.search(value) is not None
 
 
 class Secret:

@@ -112,9 +112,16 @@ def _too_deep(field: str) -> InvalidMetadata:
 
 def _is_deep(json: bytes) -> bool:
     # All in C: only brackets are left, and each round takes the innermost pairs away.
-    brackets = _STRING.sub(b"", json).translate(_ONE_KIND, _NOT_BRACKETS)
+    brackets = _without_strings(json).translate(_ONE_KIND, _NOT_BRACKETS)
     for _ in range(MAX_DEPTH):
         if not brackets:
             return False
         brackets = brackets.replace(b"[]", b"")
     return bool(brackets)
+
+
+def _without_strings(json: bytes) -> bytes:
+    if b"\\" in json:
+        return _STRING.sub(b"", json)
+    # Every quote begins or ends a string then, and splitting takes a fifth of the time.
+    return b"".join(json.split(b'"')[::2])

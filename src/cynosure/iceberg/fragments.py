@@ -144,6 +144,28 @@ class Fragments:
             rest = (_join(list(rest[0].entries())[excess:]), *rest[1:])
         return Fragments(rest, _count=max(count, 0), _first=self._first + at, _index=self._index)
 
+    def cut_like(self, other: "Fragments") -> "Fragments":
+        """The same entries, in the chunks of another sequence as far as it has them.
+
+        For a sequence that was read anew, so that it shares with the one before what both have. Where it has
+        lost its oldest entries, its first chunk is the end of one of the other's.
+        """
+        entries, at = list(self), 0
+        shared: list[Chunk] = []
+        for chunk in other.chunks:
+            lost = 0 if shared else _count_lost(chunk, entries)
+            if lost == len(chunk.keys):
+                continue
+            if len(chunk.keys) < CHUNK and chunk is other.chunks[-1]:
+                break  # It still grows.
+            part = _join(entries[at : at + len(chunk.keys) - lost])
+            start = chunk.ends[lost - 1] + 1 if lost else 0
+            if part.keys != chunk.keys[lost:] or part.json != chunk.json[start:]:
+                break
+            shared.append(part if lost else chunk)
+            at += len(part.keys)
+        return Fragments((*shared, *_pack(entries[at:])), _count=self._count)
+
     def joined(self) -> bytes:
         """All entries as the inside of a JSON array."""
         return b",".join([chunk.json for chunk in self.chunks])
@@ -210,6 +232,12 @@ def _join(entries: list[Entry]) -> Chunk:
         end += 1 + len(json)
         ends.append(end)
     return Chunk(tuple([key for key, _ in entries]), tuple(ends), b",".join([json for _, json in entries]))
+
+
+def _count_lost(chunk: Chunk, entries: list[Entry]) -> int:
+    """How many of a chunk's entries are before the first of these; all where none of them is it."""
+    first = entries[0][0] if entries else None
+    return chunk.keys.index(first) if first in chunk.keys else len(chunk.keys)
 
 
 def _pack(entries: list[Entry]) -> tuple[Chunk, ...]:

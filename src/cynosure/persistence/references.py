@@ -18,7 +18,9 @@ Index names mean the same everywhere: `names` (name to object), `ids` (stable id
 (location to stable id), `dropped` (what can still be restored), `mappings` (which policy is attached to
 what), `staged` (locations promised to tables that are being created), `notified` (when the owner of an
 external table last told about it), `purges` (dropped tables whose files are to go), `marks` (that a realm is
-being deleted). An update touches one index, a rename two, a create three, a drop four.
+being deleted), `moving` (how far a federated catalog is on its way to us), `ceded` (places that a catalog
+gave to another one), `adopting` (what is on its way into a catalog from another). An update touches one
+index, a rename two, a create three, a drop four.
 
 Must not break: a reference begins at `NO_COMMIT`, the empty state, which is no object. A first commit
 object written before its reference could be collected while nothing points to it.
@@ -47,7 +49,7 @@ _NAMED: Mapping[str, Holds] = MappingProxyType({"names": "objects", "ids": "byte
 INDEXES: Mapping[str, Mapping[str, Holds]] = MappingProxyType(
     {
         "realms": MappingProxyType({"names": "objects"}),
-        "catalogs": MappingProxyType({**_NAMED, "marks": "bytes"}),
+        "catalogs": MappingProxyType({**_NAMED, "marks": "bytes", "ceded": "bytes"}),
         "principals": MappingProxyType(
             {"names": "objects", "ids": "bytes", "clients": "bytes", "assignments": "bytes", "marks": "bytes"}
         ),
@@ -73,7 +75,12 @@ INDEXES: Mapping[str, Mapping[str, Holds]] = MappingProxyType(
                 "mappings": "objects",
                 "staged": "objects",
                 "notified": "bytes",
+                "remote": "bytes",
                 "purges": "objects",
+                "asked": "bytes",
+                "moving": "bytes",
+                "ceded": "bytes",
+                "adopting": "bytes",
             }
         ),
         "grants": MappingProxyType(

@@ -60,6 +60,9 @@ _METADATA_ADDRESSES: Final = frozenset(
     map(ipaddress.ip_address, ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16"))
 )
 """Besides the link-local ones: of Amazon, Google, Alibaba and Azure."""
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_TRANSLATED: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
+"""In which the last 32 bits are an address of IPv4: where networks translate (RFC 6052), and of old."""
 
 
 def check_storage(config: StorageConfig, *, file_roots: Sequence[Location]) -> None:
@@ -99,6 +102,16 @@ def check_storage(config: StorageConfig, *, file_roots: Sequence[Location]) -> N
             _check_gcs(config)
         case AzureStorage():
             _check_azure(config, allowed)
+
+
+def check_bucket_hosts(config: S3Storage) -> None:
+    """Refuse an endpoint that no bucket can be asked at. Not asked of catalogs that are there already."""
+    if not config.path_style_access and any(map(_is_address, (config.endpoint, config.endpoint_internal))):
+        raise BadInput(
+            "The name of a bucket cannot stand before the numbers of an address",
+            field="pathStyleAccess",
+            fix="Set it, or give the endpoint by a name that has one for each bucket.",
+        )
 
 
 def _check_s3(config: S3Storage) -> None:
@@ -199,7 +212,7 @@ def _check_endpoints(**urls: str | None) -> None:
                 field=field,
                 fix="Write https://host or http://host:port, without user, path or query.",
             )
-        if _is_metadata_service(urlsplit(url).hostname or ""):
+        if is_metadata_service(urlsplit(url).hostname or ""):
             raise BadInput(
                 "An endpoint is where machines of a cloud are told their own secrets",
                 field=field,
@@ -218,6 +231,14 @@ def _check_private(**urls: str | None) -> None:
             )
 
 
+def _is_address(url: str | None) -> bool:
+    try:
+        ipaddress.ip_address(urlsplit(url or "").hostname or "")
+    except ValueError:
+        return False
+    return True
+
+
 def _is_loopback(host: str) -> bool:
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -225,7 +246,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _is_metadata_service(host: str) -> bool:
+def is_metadata_service(host: str) -> bool:
     """Whether no store can be there, but what a cloud tells its machines: the server is one of them."""
     if host.rstrip(".") in _METADATA_NAMES:
         return True
@@ -233,9 +254,17 @@ def _is_metadata_service(host: str) -> bool:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return _is_odd_number(host)
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
-    return address.is_link_local or address in _METADATA_ADDRESSES
+    inner = _find_inner(address)
+    return any(each.is_link_local or each in _METADATA_ADDRESSES for each in (address, inner))
+
+
+def _find_inner(address: _Address) -> _Address:
+    """The address that another one leads to: of IPv4, inside one of IPv6; else the same."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if any(address in each for each in _TRANSLATED):
+        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address.sixtofour or address
 
 
 def _is_odd_number(host: str) -> bool:

@@ -185,6 +185,23 @@ def seal_keys(keys: StorageKeys, keyring: Keyring, owner: Owner) -> bytes:
     return keyring.encrypt(msgspec.msgpack.encode(parts), ("storage", kind, *owner))
 
 
+def rewrap_keys(config: StorageConfig, keyring: Keyring, owner: Owner) -> StorageConfig:
+    """The configuration with its keys under the primary master key."""
+    match config:
+        case S3Storage():
+            kind = "s3-keys"
+        case GcsStorage():
+            kind = "gcs-keys"
+        case AzureStorage():
+            kind = "azure-keys"
+        case FileStorage():
+            return config
+    if config.sealed_keys is None:
+        return config
+    rewrapped = keyring.rewrap(config.sealed_keys, ("storage", kind, *owner))
+    return msgspec.structs.replace(config, sealed_keys=rewrapped)
+
+
 def open_s3_keys(sealed: bytes, keyring: Keyring, owner: Owner) -> S3Keys:
     """The keys in clear. `CorruptObject` when they were sealed for another owner."""
     access_key_id, secret = _open(sealed, "s3-keys", 2, keyring, owner)

@@ -226,7 +226,17 @@ def make_retry_config(settings: StorageSettings) -> "RetryConfig":
     return {"max_retries": settings.retries, "retry_timeout": settings.operation_timeout}
 
 
-def _translate(error: BaseError, location: Location) -> CynosureError:
+class Failure(Struct, frozen=True):
+    """What a storage said, without its words."""
+
+    is_refusal: bool
+    """Otherwise it is not available."""
+    status: int | None
+    code: str
+
+
+def sort_failure(error: BaseError) -> Failure:
+    """A refusal or an outage, by the status of the answer."""
     found = _STATUS.search(str(error))
     status = int(found[1]) if found else None
     code = _code_of(error)
@@ -234,13 +244,20 @@ def _translate(error: BaseError, location: Location) -> CynosureError:
     if status is None and (found := _DELETE_CODE.search(str(error))):
         code = found[1]
         is_refused = code not in _FAILED
-    if not is_refused or code in _BUSY:
-        return _unavailable(location, code or (str(status) if status else "no answer"))
+    return Failure(is_refused and code not in _BUSY, status, code)
+
+
+def _translate(error: BaseError, location: Location) -> CynosureError:
+    failure = sort_failure(error)
+    if not failure.is_refusal:
+        return _unavailable(
+            location, failure.code or (str(failure.status) if failure.status else "no answer")
+        )
     return StorageRefused(
         "The storage refused this catalog's credentials or request",
         location=location.text,
-        status=status,
-        code=code,
+        status=failure.status,
+        code=failure.code,
         fix="Check addresses, keys and their rights in the catalog's storage configuration.",
     )
 

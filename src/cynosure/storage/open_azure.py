@@ -17,7 +17,7 @@ from cynosure.storage.access.vending import Vending
 from cynosure.storage.backends.azure import AzureFileIO
 from cynosure.storage.config import AzureStorage, Owner, open_azure_keys
 from cynosure.storage.opened import Storage
-from cynosure.storage.settings import StorageSettings
+from cynosure.storage.settings import LEAST_LEFT_TO_SCANS, StorageSettings
 
 
 def open_azure(
@@ -35,18 +35,28 @@ def open_azure(
     account = Account.of(config)
     lifetime_ms = round(settings.credential_lifetime.total_seconds() * 1000)
     tokens = AzureTokens(account, keys, TokenService(settings), clock, lifetime_ms=lifetime_ms)
-    vendor = AzureVendor(
-        account,
-        tokens.signing_keys,
-        clock,
-        lifetime_ms=lifetime_ms,
-        has_directories=config.hierarchical,
+
+    def open_vending(lifetime_ms: int, min_remaining: float) -> Vending:
+        return Vending(
+            AzureVendor(
+                account,
+                tokens.signing_keys,
+                clock,
+                lifetime_ms=lifetime_ms,
+                has_directories=config.hierarchical,
+            ),
+            clock,
+            kind="azure",
+            min_remaining=min_remaining,
+            timeout_s=settings.operation_timeout.total_seconds(),
+        )
+
+    return Storage(
+        AzureFileIO(config, tokens.tokens, settings),
+        client_config(config),
+        open_vending(lifetime_ms, settings.min_remaining_life),
+        scan_vending=open_vending(
+            round(settings.scan_credential_lifetime.total_seconds() * 1000),
+            max(settings.min_remaining_life, LEAST_LEFT_TO_SCANS),
+        ),
     )
-    vending = Vending(
-        vendor,
-        clock,
-        kind="azure",
-        min_remaining=settings.min_remaining_life,
-        timeout_s=settings.operation_timeout.total_seconds(),
-    )
-    return Storage(AzureFileIO(config, tokens.tokens, settings), client_config(config), vending)

@@ -12,6 +12,8 @@ the allowed locations.
 
 from collections.abc import Callable
 
+from msgspec import structs
+
 from cynosure.common.clock import Clock
 from cynosure.common.errors import BadInput
 from cynosure.common.keyring import Keyring
@@ -24,7 +26,7 @@ from cynosure.storage.access.vending import Vending
 from cynosure.storage.backends.s3 import S3FileIO
 from cynosure.storage.config import Owner, S3Storage, allowed_locations, open_s3_keys
 from cynosure.storage.opened import Storage
-from cynosure.storage.settings import StorageSettings
+from cynosure.storage.settings import LEAST_LEFT_TO_SCANS, StorageSettings
 
 
 def open_s3(
@@ -40,20 +42,31 @@ def open_s3(
         return Storage(S3FileIO(config, keys, settings), client_config(config))
     own: S3KeySource = keys
     vending: Vending | None = None
+    scan_vending: Vending | None = None
     if can_vend(config):
-        vending = Vending(
-            S3Vendor(config, keys, settings, clock),
-            clock,
-            kind="s3",
-            min_remaining=settings.min_remaining_life,
-            timeout_s=settings.operation_timeout.total_seconds(),
+        vending = _open_vending(config, keys, settings, clock)
+        short = structs.replace(
+            settings,
+            credential_lifetime=settings.scan_credential_lifetime,
+            min_remaining_life=max(settings.min_remaining_life, LEAST_LEFT_TO_SCANS),
         )
+        scan_vending = _open_vending(config, keys, short, clock)
         if config.sts.role_arn is not None:
             own = AssumedRole(
                 vending, Scope(allowed_locations(config), is_writable=True), _server(owner), clock
             )
     signer: Signer = S3Signer(config, own, settings, clock, vending)
-    return Storage(S3FileIO(config, own, settings), client_config(config), vending, signer)
+    return Storage(S3FileIO(config, own, settings), client_config(config), vending, signer, scan_vending)
+
+
+def _open_vending(config: S3Storage, keys: S3KeySource, settings: StorageSettings, clock: Clock) -> Vending:
+    return Vending(
+        S3Vendor(config, keys, settings, clock),
+        clock,
+        kind="s3",
+        min_remaining=settings.min_remaining_life,
+        timeout_s=settings.operation_timeout.total_seconds(),
+    )
 
 
 def _find_keys(

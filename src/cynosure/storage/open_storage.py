@@ -15,7 +15,7 @@ from cynosure.common.errors import BadInput
 from cynosure.common.keyring import Keyring
 from cynosure.storage.access.ports import Signed, StoreRequest, Vended
 from cynosure.storage.access.s3.named_keys import find_named
-from cynosure.storage.check_config import check_storage
+from cynosure.storage.check_config import check_bucket_hosts, check_storage
 from cynosure.storage.config import (
     KEYS_OF,
     AzureStorage,
@@ -26,6 +26,7 @@ from cynosure.storage.config import (
     StorageConfig,
     StorageKeys,
     allowed_locations,
+    rewrap_keys,
     seal_keys,
 )
 from cynosure.storage.decorators import decorate
@@ -145,8 +146,13 @@ class Storages:
             config = structs.replace(config, sealed_keys=seal_keys(keys, self._keyring(), owner))
         check_storage(config, file_roots=self._file_roots)
         if isinstance(config, S3Storage):
+            check_bucket_hosts(config)
             find_named(config, owner, self._settings)
         return config
+
+    def rewrap(self, config: StorageConfig, owner: Owner) -> StorageConfig:
+        """A configuration with its keys, if it has any, under the primary master key."""
+        return config if isinstance(config, FileStorage) else rewrap_keys(config, self._keyring(), owner)
 
     def close(self) -> None:
         """Forget all of them, and with them their keys and idle connections."""

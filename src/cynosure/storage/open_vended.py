@@ -23,17 +23,17 @@ from cynosure.storage.errors import StorageRefused
 from cynosure.storage.fileio import FileIO
 from cynosure.storage.location import Location, is_allowed
 from cynosure.storage.settings import StorageSettings
+from cynosure.storage.vended_expiry import find_expiry_ms
 
 if TYPE_CHECKING:
     from obstore.store import AzureCredential
 
+    from cynosure.storage.access.azure.account import Account
     from cynosure.storage.access.s3.keys import S3Session
 
 _SPARE_MS: Final = 60_000
 """Credentials with less left are renewed; of those that live shortly, when half of their life is over."""
 _FOR_EVER_MS: Final = 10 * 365 * 86_400_000
-_EXPIRIES: Final = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at")
-_EXPIRY_OF_SIGNATURE: Final = "adls.sas-token-expires-at-ms."
 
 Renew = Callable[[], Awaitable[Mapping[str, str]]]
 """Asks for new properties."""
@@ -114,16 +114,6 @@ def open_vended(
     return decorate(files, kind, settings, clock)
 
 
-def find_expiry_ms(properties: Mapping[str, str]) -> int:
-    """When properties end, by what they say themselves; 0: they do not say."""
-    found = [
-        int(value)
-        for name, value in properties.items()
-        if (name in _EXPIRIES or name.startswith(_EXPIRY_OF_SIGNATURE)) and value.isdecimal()
-    ]
-    return min(found, default=0)
-
-
 # Drivers are imported where they are used, as in `open_storage.py`.
 
 
@@ -151,16 +141,20 @@ def _open_s3(
     class Keys:
         async def load(self) -> "S3Session":
             given = await kept.load()
-            _require(given.properties, "s3.access-key-id", "s3.secret-access-key")
+            require(given.properties, "s3.access-key-id", "s3.secret-access-key")
             return S3Session.from_properties(given.properties)
 
-    config = S3Storage(
+    return S3FileIO(s3_config_of(first, places), Keys(), settings, repeats_changes=False)
+
+
+def s3_config_of(properties: Mapping[str, str], places: Sequence[Location]) -> S3Storage:
+    """Where a client's properties say that S3 is."""
+    return S3Storage(
         allowed_locations=_texts(places),
-        region=first.get("client.region") or first.get("s3.region") or "us-east-1",
-        endpoint=first.get("s3.endpoint"),
-        path_style_access=first.get("s3.path-style-access", "").lower() == "true",
+        region=properties.get("client.region") or properties.get("s3.region") or "us-east-1",
+        endpoint=properties.get("s3.endpoint"),
+        path_style_access=properties.get("s3.path-style-access", "").lower() == "true",
     )
-    return S3FileIO(config, Keys(), settings, repeats_changes=False)
 
 
 def _open_gcs(
@@ -174,28 +168,29 @@ def _open_gcs(
 
     async def provide() -> Token:
         given = await kept.load()
-        [token] = _require(given.properties, "gcs.oauth2.token")
+        [token] = require(given.properties, "gcs.oauth2.token")
         return Token(Secret(token), given.issued_ms, given.expires_ms)
 
-    config = GcsStorage(allowed_locations=_texts(places), endpoint=first.get("gcs.service.host"))
-    return GcsFileIO(config, Renewed(provide, clock), settings, repeats_changes=False)
+    return GcsFileIO(gcs_config_of(first, places), Renewed(provide, clock), settings, repeats_changes=False)
+
+
+def gcs_config_of(properties: Mapping[str, str], places: Sequence[Location]) -> GcsStorage:
+    """Where a client's properties say that Google's storage is."""
+    return GcsStorage(allowed_locations=_texts(places), endpoint=properties.get("gcs.service.host"))
 
 
 def _open_azure(
     kept: _Properties, first: Mapping[str, str], places: Sequence[Location], settings: StorageSettings
 ) -> FileIO:
-    from cynosure.storage.access.azure.account import Account  # noqa: PLC0415
     from cynosure.storage.backends.azure import open_container_with  # noqa: PLC0415
     from cynosure.storage.object_files import ObjectFiles, Store  # noqa: PLC0415
 
-    authority = first.get("adls.blob-storage-authority")
-    endpoint = authority and f"{first.get('adls.blob-storage-scheme', 'https')}://{authority}"
-    account = Account.of(AzureStorage(allowed_locations=_texts(places), tenant_id="", endpoint=endpoint))
+    account = account_of(first, places)
     latest: list[_Given] = []
 
     async def authenticate() -> None:
         given = await kept.load()
-        _require(given.properties, "adls.sas-token")
+        require(given.properties, "adls.sas-token")
         latest[:] = [given]
 
     async def provide() -> "AzureCredential":
@@ -214,11 +209,21 @@ def _open_azure(
     return ObjectFiles(store, places, settings)
 
 
+def account_of(properties: Mapping[str, str], places: Sequence[Location]) -> "Account":
+    """Where a client's properties say that the account of Azure is."""
+    from cynosure.storage.access.azure.account import Account  # noqa: PLC0415
+
+    authority = properties.get("adls.blob-storage-authority")
+    endpoint = authority and f"{properties.get('adls.blob-storage-scheme', 'https')}://{authority}"
+    return Account.of(AzureStorage(allowed_locations=_texts(places), tenant_id="", endpoint=endpoint))
+
+
 def _texts(places: Sequence[Location]) -> tuple[str, ...]:
     return tuple(place.text for place in places)
 
 
-def _require(properties: Mapping[str, str], *names: str) -> list[str]:
+def require(properties: Mapping[str, str], *names: str) -> list[str]:
+    """Properties that must be there."""
     missing = [name for name in names if not properties.get(name)]
     if missing:
         raise StorageRefused(

@@ -20,3 +20,5 @@ class Storage(Struct, frozen=True, eq=False):
     """`None` where the store gives no credentials."""
     signer: Signer | None = None
     """`None` where there is nothing to sign."""
+    scan_vending: Vending | None = None
+    """Of shorter life, for whoever renews them while it reads; `None`: as the others."""

@@ -22,6 +22,10 @@ LONGEST_LIFETIME = timedelta(hours=12)
 """What Amazon's token service allows."""
 
 
+LEAST_LEFT_TO_SCANS = 2 / 3
+"""Of the life of credentials that are renewed: 10 minutes of 15, of which the gateway waits for 5."""
+
+
 class StorageCredentials(Struct, frozen=True, forbid_unknown_fields=True):
     """An access key of S3 that catalogs use by its name (their `storageName`), without ever holding it."""
 
@@ -61,6 +65,9 @@ class StorageSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether every file that is written or deleted leaves a line in the log."""
     credential_lifetime: Duration = timedelta(hours=1)
     """How long credentials for clients are asked to live, 15 minutes to 12 hours. Stores may give less."""
+    scan_credential_lifetime: Duration = timedelta(minutes=15)
+    """The same for those that a gateway of SQL gets for a user's statement, and renews while it reads. Tokens
+    of Google live as long as Google says."""
     min_remaining_life: Annotated[float, Meta(ge=0.0, le=0.95)] = 0.5
     """No client gets credentials of which less than this part of their life is left."""
     session_tags: bool = False
@@ -78,13 +85,14 @@ class StorageSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 def check_storage_settings(settings: StorageSettings) -> None:
     """Refuse what token services would refuse, when the server starts rather than when somebody asks."""
-    if not SHORTEST_LIFETIME <= settings.credential_lifetime <= LONGEST_LIFETIME:
-        raise Misconfigured(
-            "Credentials cannot live that long or that short",
-            key="storage.credential_lifetime",
-            fix=f"Write a duration from {format_duration(SHORTEST_LIFETIME)} to "
-            f"{format_duration(LONGEST_LIFETIME)}.",
-        )
+    for key in ("credential_lifetime", "scan_credential_lifetime"):
+        if not SHORTEST_LIFETIME <= getattr(settings, key) <= LONGEST_LIFETIME:
+            raise Misconfigured(
+                "Credentials cannot live that long or that short",
+                key=f"storage.{key}",
+                fix=f"Write a duration from {format_duration(SHORTEST_LIFETIME)} to "
+                f"{format_duration(LONGEST_LIFETIME)}.",
+            )
     for name, each in settings.credentials.items():
         if not each.locations:
             raise Misconfigured(

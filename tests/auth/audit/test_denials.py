@@ -30,7 +30,7 @@ AUDIT = realm_reference(DEFAULT_REALM, "audit")
 
 @pytest.fixture
 async def denials(persistence: Persistence) -> AsyncIterator[DenialLog]:
-    log = DenialLog(persistence, CatalogNames(persistence), failures_per_minute=3, patience_s=1.0)
+    log = DenialLog(persistence, CatalogNames(persistence), failures_per_minute=3, patience_s=60)
     yield log
     await log.close()
 
@@ -154,7 +154,8 @@ async def test_a_store_that_hangs_does_not_hold_up_the_refusal(
 
     monkeypatch.setattr(backend, "swap_ref", hang)
     await denials.record(denied())
-    assert [each.getMessage() for each in caplog.records] == ["audit.denial_unwritten"]
+    said = [each.getMessage() for each in caplog.records]
+    assert said.count("audit.denial_unwritten") == 1
 
     go_on.set()
     await denials.close()

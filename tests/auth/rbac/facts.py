@@ -362,6 +362,8 @@ load-catalog: catalog CATALOG_READ_PROPERTIES
 update-catalog: catalog CATALOG_WRITE_PROPERTIES
 extend-storage: realm CATALOG_CREATE
 check-storage: catalog CATALOG_WRITE_PROPERTIES
+reconcile-catalog: catalog CATALOG_MANAGE_METADATA CATALOG_MANAGE_ACCESS
+migrate-catalog: catalog CATALOG_MANAGE_METADATA CATALOG_MANAGE_ACCESS
 drop-catalog: catalog CATALOG_DROP
 list-principals: realm PRINCIPAL_LIST
 create-principal: realm PRINCIPAL_CREATE

@@ -346,3 +346,13 @@ def test_accessors_find_by_id_and_name():
     assert metadata.find_schema(5) is None
     assert metadata.default_spec().spec_id == 3
     assert metadata.default_sort_order().order_id == 2
+
+
+def test_properties_that_cannot_fit_are_not_read():
+    # The same one again and again: it would be small in the end.
+    one, many = b'{"a":"b"}', b"{" + b",".join([b'"a":"b"'] * 10) + b"}"
+    document = to_json(changed(V2, "properties", {"a": "b"})).replace(b" ", b"")
+    assert document.count(one) == 1
+
+    with pytest.raises(BadInput, match="too large together"):
+        parse_metadata(document.replace(one, many), limits=SizeLimits(max_properties_bytes=5))

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from cynosure.common.errors import BadInput, TooLarge
 from cynosure.iceberg.expressions.nodes import And, Comparison, Constant, NamedReference, Not, Unary
-from cynosure.iceberg.restrictions.filter_sql import MAX_CHARACTERS, parse_sql
+from cynosure.iceberg.restrictions.filter_sql import parse_sql
 from cynosure.iceberg.restrictions.language import CURRENT_USER, canonical, is_member, mentioned
+from cynosure.iceberg.restrictions.sql_text import MAX_CHARACTERS
 from cynosure.iceberg.types import DATE, TIMESTAMP, TIMESTAMPTZ, DecimalType
 
 FIELD = "content.filter"

@@ -22,8 +22,10 @@ class PrivatePostgres:
         )
 
     def start(self) -> None:
+        # The log is flushed by who commits, and seldom by the server itself.
         options = (
             f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=30"
+            " -c wal_writer_delay=10s"
         )
         self._run("pg_ctl", "start", "-w", "-o", options, "-l", str(self._data.parent / "log"))
 

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 import asyncpg
 import pytest
 
+from cynosure.persistence.backends.postgres.sessions import lock_number
 from cynosure.persistence.open_backend import open_backend
 from cynosure.testing.backend_kit import BackendKit, OpenHandle
+from cynosure.testing.backend_kit.samples import REF
+from cynosure.testing.backend_kit.turns import UntilWaiting
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +34,29 @@ async def drop(url: str, schemas: list[str]) -> None:
 
 class TestPostgresBackend(BackendKit):
     @pytest.fixture
-    def open_handle(self, postgres_url: str, schemas: list[str]) -> OpenHandle:
-        schema = f"kit_{uuid.uuid4().hex[:16]}"
-        schemas.append(schema)
+    def schema(self, schemas: list[str]) -> str:
+        schemas.append(f"kit_{uuid.uuid4().hex[:16]}")
+        return schemas[-1]
+
+    @pytest.fixture
+    def open_handle(self, postgres_url: str, schema: str) -> OpenHandle:
         return lambda: open_backend(f"{postgres_url}?schema={schema}")
+
+    @pytest.fixture
+    def until_waiting(self, postgres_url: str, schema: str) -> UntilWaiting:
+        number = lock_number(schema, *REF) % 2**64
+        waiting = (
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted "
+            f"AND classid::bigint = {number >> 32} AND objid::bigint = {number % 2**32}"
+        )
+
+        async def wait(count: int) -> None:
+            connection = await asyncpg.connect(postgres_url)
+            try:
+                async with asyncio.timeout(30):
+                    while await connection.fetchval(waiting) < count:  # noqa: ASYNC110 - only asking tells
+                        await asyncio.sleep(0.01)
+            finally:
+                await connection.close()
+
+        return wait

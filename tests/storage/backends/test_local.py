@@ -16,6 +16,7 @@ from cynosure.storage.backends.local import LocalFileIO
 from cynosure.storage.errors import FileMissing, StorageRefused, StorageUnavailable
 from cynosure.storage.location import Location
 from cynosure.testing.fileio_kit import FileIOKit, Place, collect
+from cynosure.testing.harness.held import list_descriptors
 
 pytestmark = pytest.mark.anyio
 
@@ -312,7 +313,7 @@ async def test_no_file_descriptor_is_left_open(
 ):
     (allowed / "link").symlink_to(outside)
     await fileio.write(base.child("warm"), b"x", overwrite=True)
-    before = len(os.listdir("/proc/self/fd"))
+    before = list_descriptors()
 
     await fileio.write(base.child("d", "e", "file"), b"x")
     with pytest.raises(AlreadyExists):
@@ -324,4 +325,4 @@ async def test_no_file_descriptor_is_left_open(
         await fileio.read(base.child("none"))
     await fileio.delete_many([base.child("d", "e", "file"), base.child("none", "file")])
 
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert not list_descriptors() - before

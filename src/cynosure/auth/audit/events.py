@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import asdict
 
 from cynosure.persistence.objects import Stored, struct_type
 from cynosure.persistence.spi import RealmId
 
-Kind = Literal["change", "denial", "authentication-failure", "gap"]
-"""`gap`: changes were made of which no account is left; the event says which and why."""
+Kind = Literal["change", "denial", "authentication-failure", "query", "gap"]
+"""`query`: what a trusted service ran for somebody, as it says. `gap`: changes were made of which no account
+is left; the event says which and why."""
 Decision = Literal["allowed", "denied"]
 
 MAX_TEXT = 1_000
@@ -65,6 +66,8 @@ class StoredEvent(Stored, frozen=True):
     """The reference of the commit it was told from."""
     sequence: int = 0
     """Number of that commit."""
+    details: dict[str, str] | UnsetType = UNSET
+    """Of a query: how it ended, what it read, its SQL without constants. Others are stored as before it."""
 
 
 class EventBatch(Stored, frozen=True):
@@ -132,6 +135,8 @@ class Event(Struct, frozen=True, rename="camel", omit_defaults=True):
     reference: str = ""
     """The commit log that it was told from, and the number of its commit there."""
     sequence: int = 0
+    details: dict[str, str] = {}
+    """Of a query: how it ended, what it read, its SQL without constants."""
 
 
 def to_event(realm: RealmId, number: int, stored: StoredEvent) -> Event:
@@ -143,6 +148,7 @@ def to_event(realm: RealmId, number: int, stored: StoredEvent) -> Event:
         for each in stored.targets
     )
     told["decision"] = stored.decision or None
+    told["details"] = stored.details or {}
     return Event(id=str(number), time=format_time(stored.time_us), realm=realm, **told)
 
 

@@ -66,13 +66,20 @@ async def append(
     operation: str,
 ) -> bool:
     """Append events and move positions, in one commit. `False` when another one has moved a position."""
-    moved = moved or {}
+    return await commit(persistence, realm, operation, append_in(persistence, events, moved))
+
+
+def append_in(
+    persistence: Persistence, events: Sequence[StoredEvent], moved: Mapping[bytes, Moved] | None = None
+) -> Prepare[bool]:
+    """What `append` commits."""
+    moving = moved or {}
 
     async def prepare(view: View) -> Prepared[bool]:
-        for key, each in moved.items():
+        for key, each in moving.items():
             if await view.find(POSITIONS, key) != each.before:
                 return Prepared(False)
-        positions: dict[bytes, bytes | None] = {key: each.after for key, each in moved.items()}
+        positions: dict[bytes, bytes | None] = {key: each.after for key, each in moving.items()}
         listed: dict[bytes, bytes | None] = {}
         objects: list[NewObject] = []
         mark = await find_mark(view, LAST)
@@ -86,7 +93,7 @@ async def append(
             positions[LAST] = msgspec.msgpack.encode(mark)
         return Prepared(True, {EVENTS: listed, POSITIONS: positions}, objects)
 
-    return await commit(persistence, realm, operation, prepare)
+    return prepare
 
 
 async def commit(persistence: Persistence, realm: RealmId, operation: str, prepare: Prepare[R]) -> R:

@@ -15,6 +15,7 @@ UNWRITTEN = Counter(
     "denials_unwritten",
     "Refusals that could not be written to the audit in time; they are in the log.",
 )
+QUERIES = Counter("audit", "queries", "Statements that trusted services told of.")
 DELIVERED = Counter("audit", "sink_events", "Events that a sink has taken.", labels=("sink",))
 SINK_FAILURES = Counter(
     "audit", "sink_failures", "Deliveries that failed; each is tried again.", labels=("sink",)

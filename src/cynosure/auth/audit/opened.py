@@ -19,6 +19,7 @@ from cynosure.auth.audit.deliver import Delivery
 from cynosure.auth.audit.denials import DenialLog
 from cynosure.auth.audit.file_sink import FileSink
 from cynosure.auth.audit.keeper import Keeper
+from cynosure.auth.audit.queries import QueryLog
 from cynosure.auth.audit.read import EventReader
 from cynosure.auth.audit.sink import Sink
 from cynosure.auth.audit.webhook_sink import WebhookSink
@@ -38,6 +39,7 @@ class Audit:
     events: EventReader
     collector: EventCollector
     keeper: Keeper
+    queries: QueryLog
 
 
 @asynccontextmanager
@@ -66,7 +68,7 @@ async def open_audit(
         # Innermost: what it runs uses all of the above, and ends before it does.
         loop = await stack.enter_async_context(TaskLoop(persistence.clock, persistence.rng, poll_s=poll_s))
         loop.register(persistence.tasks, keeper.task())
-        yield Audit(denials, events, collector, keeper)
+        yield Audit(denials, events, collector, keeper, QueryLog(persistence))
 
 
 def open_sinks(persistence: Persistence, settings: AuditSettings) -> list[Sink]:

@@ -163,5 +163,6 @@ def _is_about(event: StoredEvent, name: str) -> bool:
 
 def _is_about_catalog(event: StoredEvent, name: str) -> bool:
     return event.catalog == name or any(
-        each.kind == "catalog" and each.name == name for each in event.targets
+        (each.kind == "catalog" and each.name == name) or each.details.get("catalog") == name
+        for each in event.targets
     )

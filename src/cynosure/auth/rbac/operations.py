@@ -195,6 +195,13 @@ UPDATE_CATALOG = _operation("update-catalog", "catalog", P.CATALOG_WRITE_PROPERT
 EXTEND_STORAGE = _operation("extend-storage", "realm", P.CATALOG_CREATE)
 """Besides `update-catalog`, where a catalog is to reach more of its storage than before, or another one."""
 CHECK_STORAGE = _operation("check-storage", "catalog", P.CATALOG_WRITE_PROPERTIES)
+RECONCILE_CATALOG = _operation(
+    "reconcile-catalog", "catalog", P.CATALOG_MANAGE_METADATA, P.CATALOG_MANAGE_ACCESS
+)
+"""It tells who has grants on what is gone, besides giving up what is."""
+MIGRATE_CATALOG = _operation("migrate-catalog", "catalog", P.CATALOG_MANAGE_METADATA, P.CATALOG_MANAGE_ACCESS)
+"""A federated catalog becomes our own, and what is gone loses its grants. Its end takes a connection away,
+which needs `extend-storage` too."""
 DROP_CATALOG = _operation("drop-catalog", "catalog", P.CATALOG_DROP)
 
 # --- principals and principal roles -------------------------------------------------------------------------

@@ -50,6 +50,8 @@ class Metric(ABC):
         self.labels = labels
         self._live: Any = None
         self._live_in: object = None
+        self._children: dict[tuple[tuple[str, str], ...], Any] = {}
+        """Series by their labels: looking them up in the library costs more than counting."""
         if Metric.declared.setdefault(self.name, self) is not self:
             raise TypeError(f"metric {self.name} is declared twice")
 
@@ -63,7 +65,14 @@ class Metric(ABC):
         if self._live_in is not _recorder.registry:
             self._live = self._bind(_recorder.registry)
             self._live_in = _recorder.registry
-        return self._live.labels(**labels) if self.labels else self._live
+            self._children.clear()
+        if not self.labels:
+            return self._live
+        key = tuple(labels.items())
+        child = self._children.get(key)
+        if child is None:
+            child = self._children[key] = self._live.labels(**labels)
+        return child
 
 
 class Counter(Metric):

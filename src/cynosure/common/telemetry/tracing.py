@@ -57,6 +57,11 @@ def is_tracing() -> bool:
     return _tracing is not None
 
 
+def current_traceparent() -> str:
+    """W3C header of the span that runs here, for work that goes on elsewhere; empty when there is none."""
+    return "" if _tracing is None else _tracing.traceparent()
+
+
 def start_tracing(settings: TelemetrySettings, *, service: str) -> Callable[[], None]:
     """Begin to export spans if an endpoint is set. Returns what ends it and sends the rest.
 
@@ -86,6 +91,7 @@ class Tracing:
             from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
             from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
             from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+            from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415
             from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415
                 TraceContextTextMapPropagator,
             )
@@ -102,6 +108,7 @@ class Tracing:
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("cynosure")
         self._propagator = TraceContextTextMapPropagator()
+        self._failed = Status(StatusCode.ERROR)
 
     @contextmanager
     def span(self, name: str, traceparent: str, attributes: dict[str, Attribute]) -> Iterator[Span]:
@@ -109,8 +116,22 @@ class Tracing:
         parent = self._propagator.extract({"traceparent": traceparent}) if traceparent else None
         if request_id := current_scope().request_id:
             attributes["cynosure.request_id"] = request_id
-        with self._tracer.start_as_current_span(name, context=parent, attributes=attributes) as live:
-            yield _LiveSpan(live, self._propagator)
+        # Of an error only its kind: its text, and its stack's, may hold values of rows.
+        with self._tracer.start_as_current_span(
+            name, context=parent, attributes=attributes, record_exception=False, set_status_on_exception=False
+        ) as live:
+            try:
+                yield _LiveSpan(live, self)
+            except Exception as error:
+                live.set_attribute("error.type", type(error).__name__)
+                live.set_status(self._failed)
+                raise
+
+    def traceparent(self) -> str:
+        """Of the span that runs here."""
+        carrier: dict[str, str] = {}
+        self._propagator.inject(carrier)
+        return carrier.get("traceparent", "")
 
     def close(self) -> None:
         """Send what is left and stop."""
@@ -121,15 +142,13 @@ class Tracing:
 
 
 class _LiveSpan:
-    def __init__(self, live: Any, propagator: Any) -> None:
+    def __init__(self, live: Any, tracing: Tracing) -> None:
         self._live = live
-        self._propagator = propagator
+        self._tracing = tracing
 
     @property
     def traceparent(self) -> str:
-        carrier: dict[str, str] = {}
-        self._propagator.inject(carrier)
-        return carrier.get("traceparent", "")
+        return self._tracing.traceparent()
 
     def set(self, name: str, value: Attribute) -> None:
         self._live.set_attribute(name, value)

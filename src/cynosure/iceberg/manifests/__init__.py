@@ -8,6 +8,7 @@
 - `delete_index.py`       which delete files apply to a data file
 - `statistics.py`         the live files of a snapshot, counted and measured
 - `write_manifest.py`     both kinds of files as bytes, in the schemas of `avro_schemas.py`
+- `repath.py`             both kinds of files with other paths, for files that are elsewhere now
 - `avro/`                 the file format below
 
 It promises: a file that cannot be read completely is an `InvalidManifest` that names it and the position, in

@@ -138,8 +138,13 @@ _MOST_READERS: Final = 64
 _READERS: Final[dict[int, tuple[Node, Callable[[bytes, int], tuple[ManifestFile, int]]]]] = {}
 
 
+def find_list_fields(schema: Node) -> Mapping[str, int]:
+    """At which place of a list's records each field of `ManifestFile` is."""
+    return _find_places(schema, _FIELDS)
+
+
 def _make_reader(schema: Node) -> Callable[[bytes, int], tuple[ManifestFile, int]]:
-    places = _find_places(schema, _FIELDS)
+    places = find_list_fields(schema)
     summary = _find_summary(schema, places)
     read_values = make_reader(schema)
 

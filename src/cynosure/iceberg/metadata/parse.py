@@ -39,6 +39,8 @@ T = TypeVar("T")
 _INT32: Final = msgspec.json.Decoder(Int32)
 _INT64: Final = msgspec.json.Decoder(Int64)
 _STRING: Final = msgspec.json.Decoder(str)
+_WRITTEN_AT_MOST: Final = 8
+"""Bytes of JSON for one that counts: a pair of one letter has quotes, a colon and a comma; or an escape."""
 _STRINGS: Final = msgspec.json.Decoder(dict[str, str])
 _ARRAY: Final = msgspec.json.Decoder(list[Raw])
 _OBJECT: Final = msgspec.json.Decoder(dict[str, Raw])
@@ -63,8 +65,7 @@ def parse_metadata(json: bytes, *, limits: SizeLimits = DEFAULT_LIMITS) -> Table
     schemas, current_schema_id = _take_schemas(fields, version, limits)
     specs, default_spec_id = _take_specs(fields, version)
     orders, default_order_id = _take_orders(fields, version)
-    properties = fields.find("properties", _STRINGS) or {}
-    check_size(properties, limits=limits)
+    properties = _take_properties(fields, limits)
     current_snapshot_id = fields.find("current-snapshot-id", _INT64)
     if current_snapshot_id == -1:
         current_snapshot_id = None
@@ -128,6 +129,21 @@ class _Fields:
 
 def _missing(name: str) -> InvalidMetadata:
     return InvalidMetadata("A required field is missing", field=name, fix="Add it; the format requires it.")
+
+
+def _take_properties(fields: _Fields, limits: SizeLimits) -> dict[str, str]:
+    """The properties. What cannot fit is not decoded: millions of them would hold all other threads up."""
+    written = len(bytes(fields.left.get("properties", b"")))
+    if written > _WRITTEN_AT_MOST * limits.max_properties_bytes:
+        raise InvalidMetadata(
+            "The properties are too large together",
+            field="properties",
+            fix="Keep large values in files and name those.",
+            limit=limits.max_properties_bytes,
+        )
+    properties = fields.find("properties", _STRINGS) or {}
+    check_size(properties, limits=limits)
+    return properties
 
 
 def _take_uuid(fields: _Fields, version: int, location: str) -> str:

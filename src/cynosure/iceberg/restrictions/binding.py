@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from cynosure.common.errors import BadInput
 from cynosure.iceberg.expressions.bind import bind
 from cynosure.iceberg.expressions.bound import (
     BoundComparison,
@@ -35,19 +37,49 @@ from cynosure.iceberg.expressions.nodes import (
     Or,
     Unary,
 )
+from cynosure.iceberg.restrictions.language import leaves
+from cynosure.iceberg.restrictions.mapping import Mapped, find_mapped, in_mapping
+from cynosure.iceberg.restrictions.readers import Reader
+from cynosure.iceberg.restrictions.resolving import resolve
 from cynosure.iceberg.schema import Schema
 from cynosure.iceberg.single_value import write_value
 from cynosure.iceberg.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    INT,
+    LONG,
+    STRING,
+    TIME,
     TIMESTAMP,
     TIMESTAMP_NS,
     TIMESTAMPTZ,
     TIMESTAMPTZ_NS,
+    UUID,
     DecimalType,
+    FixedType,
     StructType,
     Type,
     is_floating,
 )
 
+_LOOKED_UP: Final = frozenset(
+    {
+        BOOLEAN,
+        INT,
+        LONG,
+        STRING,
+        DATE,
+        TIME,
+        TIMESTAMP,
+        TIMESTAMPTZ,
+        TIMESTAMP_NS,
+        TIMESTAMPTZ_NS,
+        UUID,
+        BINARY,
+    }
+)
+"""Not floating-point numbers: NaN has no constant, and the two zeros are one value."""
 _FINER: Final[dict[Type, Type]] = {TIMESTAMP: TIMESTAMP_NS, TIMESTAMPTZ: TIMESTAMPTZ_NS}
 
 
@@ -74,6 +106,13 @@ def bind_filter(expression: Expression, schema: Schema, *, field: str) -> BoundF
                 return (child,), lambda parts: Not(parts[0])
             case Always():
                 return (), lambda _: node
+        mapped = find_mapped(node)
+        if mapped is not None:
+            assert isinstance(mapped.column, NamedReference)  # noqa: S101 - as in every filter before this
+            tested = _find_named(mapped.column, struct, field)
+            ids[mapped.column.name] = tested.id
+            asked = in_mapping(replace(mapped, column=IdReference(tested.id)))
+            return (), lambda _: asked
         name, column = _find_column(node, struct, field)
         ids[name] = column.id
         bound = bind(_adapt(node, column.type), struct, is_case_sensitive=False, field=field)
@@ -81,6 +120,39 @@ def bind_filter(expression: Expression, schema: Schema, *, field: str) -> BoundF
         return (), lambda _: leaf
 
     return BoundFilter(fold(expression, expand), ids)
+
+
+def check_mapping(mapped: Mapped, schema: Schema | None, of_mapping: Schema, *, field: str) -> None:
+    """Refuse a mapping table that has not what is asked of it, as values of exactly the column's type.
+
+    Without `schema`, which is that of the filtered table, only what is asked of the mapping table counts.
+    """
+    value = _find_named(NamedReference(mapped.value), StructType(of_mapping.fields), field)
+    for leaf in leaves(mapped.filter):
+        # Part by part: who reads decides which are used, and for somebody each of them is.
+        bind_filter(resolve(leaf, Reader("")), of_mapping, field=field)
+    if value.type not in _LOOKED_UP and not isinstance(value.type, DecimalType | FixedType):
+        raise BadInput(
+            "Values of this type are not looked up in a mapping table",
+            field=field,
+            fix="Use columns of whole numbers, decimals, texts, dates, times, UUIDs or bytes.",
+            column=f"{mapped.table_name}.{mapped.value}",
+            type=str(value.type)[:200],
+        )
+    if schema is None:
+        return
+    assert isinstance(mapped.column, NamedReference)  # noqa: S101 - as in every filter that is not bound
+    tested = _find_named(mapped.column, StructType(schema.fields), field)
+    if tested.type != value.type:
+        raise BadInput(
+            "The column and that of the mapping table differ in type",
+            field=field,
+            fix="Give both exactly the same type: nothing is cast.",
+            column=mapped.column.name,
+            type=str(tested.type)[:200],
+            mapping_column=f"{mapped.table_name}.{mapped.value}",
+            mapping_type=str(value.type)[:200],
+        )
 
 
 def find_ids(columns: Sequence[str], schema: Schema, *, field: str) -> dict[str, int]:

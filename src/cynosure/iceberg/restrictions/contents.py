@@ -18,6 +18,7 @@ from cynosure.iceberg.expressions.parse import parse_expression
 from cynosure.iceberg.restrictions.actions import OTHER_NAMES, Action
 from cynosure.iceberg.restrictions.filter_sql import parse_sql
 from cynosure.iceberg.restrictions.language import Mentioned, canonical, mentioned
+from cynosure.iceberg.restrictions.mapping import read_nodes
 from cynosure.iceberg.restrictions.masking import Masks
 from cynosure.iceberg.restrictions.readers import Audience
 
@@ -63,7 +64,7 @@ def parse_row_filter(content: str) -> RowFilter:
     if isinstance(given, str):
         expression = parse_sql(given, field=field)
     elif isinstance(given, dict | bool):
-        expression = parse_expression(given, field=field)
+        expression = parse_expression(read_nodes(given, field=field), field=field)
     else:
         raise BadInput(
             "A row filter needs a filter", field=field, fix="Send a condition in SQL, or an expression."

@@ -1,18 +1,16 @@
 """A row filter written as a condition in Spark SQL.
 
-The parser is sqlglot's; what it understood is read node by node. It is imported when the first filter is
-read, because it is large and most servers never need it.
+What the parser understood (`sql_text.py`) is read node by node.
 
 A maintainer must not break: a node is read only if all of its parts are known here. Parsers put what changes
 the meaning into parts (`negate` of LIKE), and a part that is overlooked is a filter that shows other rows.
 """
 
-import logging
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from cynosure.common.errors import BadInput, TooLarge
+from cynosure.common.errors import BadInput
 from cynosure.iceberg.expressions.fold import Join, fold
 from cynosure.iceberg.expressions.nodes import (
     FALSE,
@@ -31,17 +29,13 @@ from cynosure.iceberg.expressions.nodes import (
     Value,
 )
 from cynosure.iceberg.restrictions.language import CURRENT_USER, is_member
+from cynosure.iceberg.restrictions.mapping import Mapped, in_mapping
+from cynosure.iceberg.restrictions.sql_text import parse_text
 from cynosure.iceberg.types import DATE, TIMESTAMP, TIMESTAMPTZ, DecimalType
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
 
-MAX_CHARACTERS: Final = 20_000
-_MAX_PARENTHESES: Final = 20
-"""One inside the other: the parser recurses, and must never run out of stack on what was accepted once."""
-_MAX_CALLS: Final = 2
-"""One inside the other, as in `array_contains(current_roles(), 'r')`. The parser tries what could be a type
-several ways, each of which doubles its work with every call inside another."""
 _MAX_DIGITS: Final = 38
 
 _COMPARISONS: Final[dict[str, CompareOp]] = {
@@ -64,93 +58,7 @@ Expansion = tuple[Sequence["Node"], Join[Expression]]
 
 def parse_sql(text: str, *, field: str) -> Expression:
     """The filter that a condition in SQL stands for; `BadInput` for what is not understood."""
-    return fold(_parse(text, field), _Reader(field).expand)
-
-
-def _parse(text: str, field: str) -> "Node":
-    if len(text) > MAX_CHARACTERS:
-        raise TooLarge(
-            "The filter is too long", field=field, fix="Use one IN for many values.", limit=MAX_CHARACTERS
-        )
-    import sqlglot  # noqa: PLC0415 - large
-
-    # It logs what it stumbles over, and that is somebody's filter.
-    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
-    from sqlglot.errors import ParseError, SqlglotError  # noqa: PLC0415
-    from sqlglot.expressions import Condition, Expr  # noqa: PLC0415
-
-    try:
-        _check_nesting(sqlglot.tokenize(text, dialect="spark"), field)
-        parsed: object = sqlglot.parse_one(text, dialect="spark", into=Condition)
-    except ParseError as error:
-        where = {"line": each["line"], "column": each["col"]} if (each := _first(error.errors)) else {}
-        raise BadInput(_NO_SQL, field=field, fix=_SEND_CONDITION, **where) from error
-    except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # Text that nobody thought of: a parser that stumbles has not understood it.
-        raise BadInput(_NO_SQL, field=field, fix=_SEND_CONDITION) from error
-    except RecursionError as error:
-        raise TooLarge("The filter is nested too deeply", field=field, fix="Nest less.") from error
-    if not isinstance(parsed, Expr):
-        raise BadInput(_NO_SQL, field=field, fix=_SEND_CONDITION)
-    return parsed
-
-
-_NO_SQL: Final = "The filter is not a condition in SQL"
-_SEND_CONDITION: Final = "Send a condition as it would stand behind WHERE in Spark SQL."
-
-
-def _first(errors: Sequence[Any]) -> Any:
-    return errors[0] if errors else None
-
-
-_GROUPING: Final = frozenset(
-    {
-        "",
-        "L_PAREN",
-        "COMMA",
-        "AND",
-        "OR",
-        "NOT",
-        "IN",
-        "BETWEEN",
-        "LIKE",
-        "EQ",
-        "NEQ",
-        "LT",
-        "LTE",
-        "GT",
-        "GTE",
-    }
-)
-"""Behind one of these a parenthesis only groups; behind anything else it is a call or a type."""
-_NESTING_TYPES: Final = frozenset(
-    {"ARRAY", "LIST", "MAP", "STRUCT", "NESTED", "NULLABLE", "OBJECT", "RANGE", "UNION", "LOWCARDINALITY"}
-)
-
-
-def _check_nesting(tokens: Sequence[Any], field: str) -> None:
-    """Refuse what would keep the parser busy for longer than its length tells."""
-    open_: list[bool] = []  # for each parenthesis, whether it is that of a call
-    before = ""
-    for token in tokens:
-        kind = token.token_type.name
-        if kind == "L_PAREN":
-            open_.append(before not in _GROUPING)
-        elif kind == "R_PAREN" and open_:
-            open_.pop()
-        if len(open_) > _MAX_PARENTHESES or sum(open_) > _MAX_CALLS:
-            raise TooLarge(
-                "The filter is nested too deeply", field=field, fix="Nest less.", limit=_MAX_PARENTHESES
-            )
-        if kind in ("L_BRACKET", "L_BRACE") or (kind == "LT" and before in _NESTING_TYPES):
-            raise BadInput(
-                "Lists, maps and structs are not understood",
-                field=field,
-                fix="Compare simple columns; a name that is also a type stands in backticks.",
-            )
-        if kind == before and kind in ("NOT", "DASH"):
-            raise BadInput("A sign stands twice", field=field, fix="Leave both out.", sign=kind.lower())
-        before = kind
+    return fold(parse_text(text, field), _Reader(field).expand)
 
 
 class _Reader:
@@ -204,9 +112,16 @@ class _Reader:
                 return self._read_role(node)
             case "column" | "dot":
                 return Comparison("eq", self._column(node), Constant(value=True))
+            case "exists":
+                (query,) = self._parts(node, "this")
+                return _MappingReader(self._field, query).read_exists()
         self._refuse(node, "Use comparisons, IN, BETWEEN, LIKE 'prefix%', IS NULL, AND, OR and NOT.")
 
     def _read_in(self, node: "Node") -> Expression:
+        if node.args.get("query") is not None:
+            tested, nested = self._parts(node, "this", "query")
+            (query,) = self._parts(nested, "this")
+            return _MappingReader(self._field, query).read_in(self._column(tested))
         (tested,) = self._parts(node, "this", but=("expressions",))
         values: list[Node] = node.args.get("expressions") or []
         if not values:
@@ -345,6 +260,121 @@ class _Reader:
             **({} if where is None else {"at_character": where}),
             **details,
         )
+
+
+class _MappingReader(_Reader):
+    """Reads `SELECT value FROM namespace.table WHERE filter`, in which names are those of the mapping table.
+
+    In SQL a name without the table's before it may also be a column of the outer table. Here it is one only
+    beside a column of the mapping table that has it, in the one equality of EXISTS.
+    """
+
+    def __init__(self, field: str, query: "Node") -> None:
+        super().__init__(field)
+        if query.key != "select":
+            self._refuse(query, _ONE_SELECT)
+        (source,) = self._parts(query, "from_", but=("expressions", "where"))
+        shown: list[Node] = query.args.get("expressions") or []
+        if len(shown) != 1:
+            self._refuse(query, "Select one column of the mapping table.")
+        self._shown = shown[0]
+        where: Node | None = query.args.get("where")
+        self._where = None if where is None else self._parts(where, "this")[0]
+        (table,) = self._parts(source, "this")
+        self._table, self._known_as = self._read_table(table)
+
+    def read_in(self, column: NamedReference | Apply) -> Expression:
+        """The predicate that the column is among the values."""
+        if not isinstance(column, NamedReference):
+            self._refuse(self._shown, "Look up a column; compare current_user() inside the subquery.")
+        if self._shown.key not in ("column", "dot"):
+            self._refuse(self._shown, "Select one column of the mapping table.")
+        value = self._mapping_column(self._shown)
+        kept = TRUE if self._where is None else fold(self._where, self.expand)
+        return in_mapping(Mapped(column, self._table, value.name, kept))
+
+    def read_exists(self) -> Expression:
+        """The same, of the one column of the mapping table that a column outside is equal to."""
+        if self._shown.key not in ("literal", "star"):
+            self._refuse(self._shown, "Write EXISTS (SELECT 1 FROM …).")
+        equal: list[tuple[NamedReference, NamedReference]] = []
+        kept: Expression = TRUE
+        pending = [] if self._where is None else [self._where]
+        while pending:
+            node = pending.pop()
+            if node.key == "and":
+                pending += reversed(self._parts(node, "this", "expression"))
+            elif node.key == "paren":
+                pending += self._parts(node, "this")
+            elif (pair := self._find_pair(node)) is not None:
+                equal.append(pair)
+            else:
+                part = fold(node, self.expand)
+                kept = part if kept is TRUE else And(kept, part)
+        if len(equal) != 1:
+            self._refuse(self._shown, _ONE_EQUALITY, equalities=len(equal))
+        ((value, column),) = equal
+        return in_mapping(Mapped(column, self._table, value.name, kept))
+
+    def _read_table(self, table: "Node") -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+        """Its name, and the names that its columns may have before them."""
+        if table.key != "table":
+            self._refuse(table, _ONE_SELECT)
+        (named,) = self._parts(table, "this", but=("db", "catalog", "alias"))
+        last: list[str] = []
+        while named.key == "dot":
+            named, after = self._parts(named, "this", "expression")
+            last.insert(0, self._name(after))
+        before = [each for part in ("catalog", "db") if (each := table.args.get(part)) is not None]
+        path = (*map(self._name, before), self._name(named), *last)
+        if len(path) == 1:
+            self._refuse(table, "Name the mapping table with its whole namespace.")
+        alias: Node | None = table.args.get("alias")
+        if alias is None:
+            return path, tuple(path[at:] for at in range(len(path)))
+        (name,) = self._parts(alias, "this")
+        return path, ((self._name(name),),)
+
+    def _find_pair(self, node: "Node") -> tuple[NamedReference, NamedReference] | None:
+        """The column of the mapping table and that outside, of an equality of two columns."""
+        if node.key != "eq":
+            return None
+        sides = self._parts(node, "this", "expression")
+        if any(each.key not in ("column", "dot") for each in sides):
+            return None
+        own = [self._strip(super(_MappingReader, self)._column(each)) for each in sides]
+        if (own[0] is None) == (own[1] is None):
+            self._refuse(node, _ONE_EQUALITY)
+        at = 0 if own[0] is not None else 1
+        value, outer = own[at], super()._column(sides[1 - at])
+        assert isinstance(value, NamedReference)  # noqa: S101 - that was looked at
+        assert isinstance(outer, NamedReference)  # noqa: S101 - what a column is read as
+        return value, outer
+
+    def _column(self, node: "Node") -> NamedReference | Apply:
+        column = super()._column(node)
+        return self._strip(column) or column
+
+    def _mapping_column(self, node: "Node") -> NamedReference:
+        column = self._column(node)
+        assert isinstance(column, NamedReference)  # noqa: S101 - what a column is read as
+        return column
+
+    def _strip(self, column: NamedReference | Apply) -> NamedReference | None:
+        """A column without the table's name before it; `None` when it has none."""
+        if isinstance(column, NamedReference):
+            for names in self._known_as:
+                prefix = ".".join(names).lower() + "."
+                if column.name.lower().startswith(prefix):
+                    return NamedReference(column.name[len(prefix) :])
+        return None
+
+
+_ONE_SELECT: Final = "Select one column of one table; without joins, nested queries, WITH, GROUP BY or LIMIT."
+_ONE_EQUALITY: Final = (
+    "Join exactly one column of the mapping table, with the table's name or alias before it, "
+    "to one outside by =: m.region = region."
+)
 
 
 def _function_name(node: "Node") -> str:

@@ -3,6 +3,7 @@
     column  =  <>  <  <=  >  >=  starts-with  in  is-null  is-nan …  constants
     column  =  <>  current_user()           current_user()  =  <>  in  constants
     is_member('role')                       and, or, not
+    column in a column of a mapping table, at most once and not below `not` (`mapping.py`)
 
 The two functions are `Apply` nodes without a catalog; `resolving.py` puts values in their place.
 
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cynosure.common.errors import BadInput, TooLarge
 from cynosure.iceberg.expressions.encode import FLIPPED
@@ -26,6 +28,7 @@ from cynosure.iceberg.expressions.nodes import (
     Constant,
     Expression,
     Function,
+    IdReference,
     Leaf,
     Membership,
     NamedReference,
@@ -33,10 +36,12 @@ from cynosure.iceberg.expressions.nodes import (
     Or,
     Unary,
 )
+from cynosure.iceberg.restrictions.mapping import Mapped, find_mapped, in_mapping
 
 CURRENT_USER: Final = Apply(Function(("current_user",)), ())
 _IS_MEMBER: Final = Function(("is_member",))
 
+_NAMESPACE_AND_NAME: Final = 2
 MAX_DEPTH: Final = 100
 """Far below where JSON of the filter would become too deep for a client."""
 MAX_NODES: Final = 2_000
@@ -68,6 +73,7 @@ def find_role(node: Expression) -> str | None:
 def canonical(expression: Expression, *, field: str) -> Expression:
     """The filter with columns on the left; `BadInput` for anything that is not of this language."""
     _check_size(expression, field)
+    _check_mapped(expression, field)
 
     def expand(node: Expression) -> tuple[Sequence[Expression], Join[Expression]]:
         match node:
@@ -94,6 +100,11 @@ def mentioned(expression: Expression) -> Mentioned:
         if role is not None:
             roles[role] = None
             continue
+        mapped = find_mapped(node)
+        if mapped is not None and isinstance(mapped.column, NamedReference):
+            columns[mapped.column.name] = None
+            roles |= dict.fromkeys(mentioned(mapped.filter).roles)
+            continue
         match node:
             case Unary(_, NamedReference(name)) | Membership(_, NamedReference(name), _):
                 columns[name] = None
@@ -105,6 +116,9 @@ def mentioned(expression: Expression) -> Mentioned:
 def _read_leaf(node: Leaf, field: str) -> Expression:
     if find_role(node) is not None:
         return node
+    mapped = find_mapped(node)
+    if mapped is not None:
+        return _read_mapped(mapped, field)
     match node:
         case Unary(_, NamedReference()):
             return node
@@ -130,6 +144,38 @@ def _read_leaf(node: Leaf, field: str) -> Expression:
         field,
         "Compare columns by name with constants or current_user(), or use is_member('role').",
     )
+
+
+def _read_mapped(mapped: Mapped, field: str) -> Expression:
+    if isinstance(mapped.column, IdReference) or len(mapped.table) < _NAMESPACE_AND_NAME:
+        _refuse("A mapping names a column and a table", field, "Name the table with its whole namespace.")
+    if find_all_mapped(mapped.filter):
+        _refuse("A mapping table inside another one", field, "Ask one mapping table, directly.")
+    return in_mapping(replace(mapped, filter=canonical(mapped.filter, field=field)))
+
+
+def _check_mapped(expression: Expression, field: str) -> None:
+    if len(find_all_mapped(expression)) > 1:
+        _refuse("A filter asks one mapping table at most", field, "Write one policy for each mapping table.")
+    pending = [(expression, False)]
+    while pending:
+        node, is_negated = pending.pop()
+        match node:
+            case And(left, right) | Or(left, right):
+                pending += ((left, is_negated), (right, is_negated))
+            case Not(child):
+                pending.append((child, True))
+            case _ if is_negated and find_mapped(node) is not None:
+                _refuse(
+                    "NOT IN and NOT EXISTS of a mapping table depend on NULLs and on what is not in it",
+                    field,
+                    "List in the mapping table what is shown, and write IN or EXISTS.",
+                )
+
+
+def find_all_mapped(expression: Expression) -> list[Mapped]:
+    """What a filter asks of mapping tables, in order."""
+    return [mapped for node in leaves(expression) if (mapped := find_mapped(node)) is not None]
 
 
 def _is_column_or_user(tested: NamedReference | Apply) -> bool:

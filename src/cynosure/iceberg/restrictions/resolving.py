@@ -31,6 +31,7 @@ from cynosure.iceberg.expressions.nodes import (
     Unary,
 )
 from cynosure.iceberg.restrictions.language import find_role
+from cynosure.iceberg.restrictions.mapping import find_mapped, in_mapping
 from cynosure.iceberg.restrictions.readers import Reader
 
 Pair: TypeAlias = tuple[Expression, Expression]
@@ -104,6 +105,11 @@ def _resolve_leaf(leaf: Leaf, reader: Reader) -> Pair:
         # Not simply complements: having a role counts when it is active, not having it when it is not had.
         is_without = role not in reader.assigned and role not in reader.missing
         return _constant(is_true=role in reader.active)[0], _constant(is_true=is_without)[0]
+    mapped = find_mapped(leaf)
+    if mapped is not None:
+        kept = resolve(mapped.filter, reader)
+        # Never negated (`language.py`): where it is FALSE is not asked, and were nowhere.
+        return FALSE if kept == FALSE else in_mapping(replace(mapped, filter=kept)), FALSE
     match leaf:
         case Comparison(op, Apply(), Constant(value)):
             return _constant(is_true=(value == reader.name) == (op == "eq"))

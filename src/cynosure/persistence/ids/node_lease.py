@@ -144,7 +144,8 @@ class NodeLeases:
             NodeLeaseStatus(
                 node=decompose(row.id).node,
                 owner=row.value.owner,
-                is_leased=self._free_from_us(row.value) > now_us,
+                # Nobody has one that was given back, though it cannot be had for a millisecond.
+                is_leased=bool(row.value.holder) and self._free_from_us(row.value) > now_us,
                 leased_until_us=row.value.leased_until_us,
                 granted_us=row.value.granted_us,
                 renewed_us=row.value.renewed_us,

@@ -65,7 +65,7 @@ def open_container(
 def open_container_with(
     container: str,
     account: Account,
-    provide: "Callable[[], Coroutine[Any, Any, AzureCredential]]",
+    provide: "Callable[[], AzureCredential | Coroutine[Any, Any, AzureCredential]]",
     settings: StorageSettings,
 ) -> AzureStore:
     """As `open_container`, with credentials of any kind."""

@@ -7,8 +7,9 @@ environment sets one of those, no bucket is opened. A test compares both with th
 """
 
 import os
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from obstore.store import GCSStore
 
@@ -62,17 +63,28 @@ def open_bucket(
     bucket: str, config: GcsStorage, tokens: Renewed[Token], settings: StorageSettings
 ) -> GCSStore:
     """A client for one bucket. Does not connect. `tokens` has been loaded by whoever uses it."""
+
+    async def provide() -> "GCSCredential":
+        token = await tokens.load(min_left_ms=TOKEN_LEFT_MS)
+        expires_at = datetime.fromtimestamp(token.expires_ms / 1000, UTC)
+        return {"token": token.value.reveal(), "expires_at": expires_at}
+
+    return open_bucket_with(bucket, config, provide, settings)
+
+
+def open_bucket_with(
+    bucket: str,
+    config: GcsStorage,
+    provide: "Callable[[], GCSCredential | Coroutine[Any, Any, GCSCredential]]",
+    settings: StorageSettings,
+) -> GCSStore:
+    """As `open_bucket`, with credentials of any kind."""
     if present := [name for name in _UNWELCOME if name in os.environ]:
         raise Misconfigured(
             "The environment sets options of object stores that cannot be overridden",
             variables=", ".join(present),
             fix="Unset them: storages are configured per catalog only.",
         )
-
-    async def provide() -> "GCSCredential":
-        token = await tokens.load(min_left_ms=TOKEN_LEFT_MS)
-        expires_at = datetime.fromtimestamp(token.expires_ms / 1000, UTC)
-        return {"token": token.value.reveal(), "expires_at": expires_at}
 
     endpoint = (config.endpoint or _HOST).removesuffix("/")
     options: GCSConfig = {

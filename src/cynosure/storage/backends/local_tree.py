@@ -78,15 +78,17 @@ class LocalTree:
 
     def read_file(self, location: Location, most_bytes: int) -> bytes:
         """The file, or its first bytes when it is longer than `most_bytes`."""
+        with open(self.open_file(location), "rb") as source:
+            return source.read(most_bytes)
+
+    def open_file(self, location: Location) -> int:
+        """The file, open for reading: whoever asked closes it."""
         with self.parent_of(location) as directory:
             file = os.open(location.segments[-1], _READ, dir_fd=directory)
-        try:
-            if not stat.S_ISREG(os.fstat(file).st_mode):
-                raise missing(location)
-            with open(file, "rb", closefd=False) as source:
-                return source.read(most_bytes)
-        finally:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
+            raise missing(location)
+        return file
 
     def walk(self, prefix: Location) -> Iterator[FileInfo]:
         """Every regular file below a directory that a `Location` can name."""

@@ -36,7 +36,7 @@ class Canaille(NamedTuple):
             "password": self.password,
             "scope": "openid profile email groups",
         }
-        async with httpx.AsyncClient() as http:
+        async with httpx.AsyncClient(timeout=60) as http:
             answer = await http.post(f"{self.url}/oauth/token", data=form)
         return answer.json()["access_token"]
 

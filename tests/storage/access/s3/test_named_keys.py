@@ -158,6 +158,7 @@ def test_named_keys_are_read_from_the_settings_and_not_shown(tmp_path: Path):
     [
         '[storage]\ncredential_lifetime = "14m"',
         '[storage]\ncredential_lifetime = "13h"',
+        '[storage]\nscan_credential_lifetime = "14m"',
         "[storage]\nmin_remaining_life = 1.0",
         "[storage]\nmax_concurrent = 0",
         '[storage.credentials.x]\naccess_key_id = "a"\nsecret_access_key = "b"\nlocations = []',

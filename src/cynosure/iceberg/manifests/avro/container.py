@@ -49,6 +49,8 @@ class Container(Struct, frozen=True):
     data: bytes
     sync: bytes
     first_block: int
+    schema_json: bytes
+    """The schema as the writer spelled it: what is written again with it reads the same."""
 
     def blocks(self, limits: ReadLimits) -> Iterator[Block]:
         """All blocks in order. Raises `Malformed` with the position of the damage."""
@@ -108,8 +110,16 @@ def _read_header(data: bytes) -> Container:
     first_block = at + SYNC_BYTES
     if first_block > len(data):
         raise Malformed("The header is cut off")
-    schema = parse_schema(properties.pop("avro.schema", b""))
+    schema_json = properties.pop("avro.schema", b"")
+    schema = parse_schema(schema_json)
     codec = properties.pop("avro.codec", b"null").decode("utf-8", "replace") or "null"
     return Container(
-        schema, max(1, least_bytes(schema)), properties, codec, data, data[at:first_block], first_block
+        schema,
+        max(1, least_bytes(schema)),
+        properties,
+        codec,
+        data,
+        data[at:first_block],
+        first_block,
+        schema_json,
     )

@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import urlencode, urlsplit
 from xml.parsers import expat
 
@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from cynosure.common.clock import Clock
 from cynosure.common.secrets import Secret
-from cynosure.storage.access.exchange import TokenService
+from cynosure.storage.access.exchange import Answer
 from cynosure.storage.access.s3.keys import S3KeySource, S3Session
 from cynosure.storage.access.s3.sigv4 import amz_date, authorize
 from cynosure.storage.errors import StorageRefused, StorageUnavailable
@@ -33,7 +33,8 @@ class AssumeRole(Struct, frozen=True):
     """What is asked for."""
 
     session_name: str
-    policy: str
+    policy: str = ""
+    """Narrows the session; empty: it may do all that the role may."""
     duration_s: int | None = None
     """Left out: as long as the service gives to whoever does not say."""
     role_arn: str | None = None
@@ -42,11 +43,19 @@ class AssumeRole(Struct, frozen=True):
     tags: Mapping[str, str] = {}
 
 
+class Exchange(Protocol):
+    """Who sends requests to the service: `TokenService`, or what is like it."""
+
+    async def post(self, url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
+        """The answer, be it a refusal. `StorageUnavailable` when there is none."""
+        ...
+
+
 class SecurityTokens:
     """A token service, asked as somebody."""
 
     def __init__(
-        self, url: str, region: str, keys: S3KeySource, service: TokenService, clock: Clock, *, retries: int
+        self, url: str, region: str, keys: S3KeySource, service: Exchange, clock: Clock, *, retries: int
     ) -> None:
         self._url = f"{url.removesuffix('/')}/"
         self._host = urlsplit(url).netloc
@@ -130,8 +139,9 @@ def _parameters(wanted: AssumeRole) -> dict[str, str]:
         "Action": "AssumeRole",
         "Version": "2011-06-15",
         "RoleSessionName": wanted.session_name,
-        "Policy": wanted.policy,
     }
+    if wanted.policy:
+        found["Policy"] = wanted.policy
     if wanted.duration_s is not None:
         found["DurationSeconds"] = str(wanted.duration_s)
     if wanted.role_arn is not None:
