@@ -1,0 +1,85 @@
+"""Pages: in order, bounded ahead, the last one again."""
+
+import asyncio
+
+import pyarrow as pa
+import pytest
+
+from cynosure.common.errors import BadInput, Expired
+from cynosure.query.coordinator.paging import Pages
+
+pytestmark = pytest.mark.anyio
+
+
+def batch(rows: int, start: int = 0) -> pa.RecordBatch:
+    return pa.record_batch({"id": pa.array(range(start, start + rows))})
+
+
+def ids(batches: list[pa.RecordBatch]) -> list[int]:
+    return [value for each in batches for value in each.column(0).to_pylist()]
+
+
+async def test_rows_come_in_pages_of_a_size_and_the_last_says_so():
+    pages = Pages(4)
+    await pages.put(batch(6))
+    await pages.put(batch(1, 6))
+    await pages.finish()
+    first = await pages.fetch(1, 0)
+    assert first is not None
+    assert (ids(first.batches), first.next) == ([0, 1, 2, 3], 2)
+    second = await pages.fetch(2, 0)
+    assert second is not None
+    assert (ids(second.batches), second.next) == ([4, 5, 6], None)
+    assert pages.is_fetched
+    assert await pages.fetch(2, 0) is second
+    for wrong in (1, 3, 0):
+        with pytest.raises(BadInput, match="cannot be fetched"):
+            await pages.fetch(wrong, 0)
+
+
+async def test_no_rows_are_one_empty_page():
+    pages = Pages(4)
+    await pages.put(batch(0))
+    await pages.finish()
+    page = await pages.fetch(1, 0)
+    assert page is not None
+    assert (page.batches, page.next) == ([], None)
+
+
+async def test_a_page_that_promised_another_is_followed_by_one():
+    pages = Pages(2)
+    await pages.put(batch(2))
+    page = await pages.fetch(1, 0)
+    assert page is not None
+    assert page.next == 2
+    assert await pages.fetch(2, 0.01) is None
+    await pages.finish()
+    last = await pages.fetch(2, 0)
+    assert last is not None
+    assert (last.batches, last.next) == ([], None)
+
+
+async def test_who_puts_waits_for_who_fetches():
+    pages = Pages(1)
+    putting = asyncio.create_task(pages.put(batch(5)))
+    await asyncio.sleep(0.02)
+    assert not putting.done()
+    assert pages.rows == 3
+    assert await pages.fetch(1, 1)
+    await asyncio.sleep(0.02)
+    assert pages.rows == 4
+    await pages.drop()
+    await putting
+    with pytest.raises(Expired):
+        await pages.fetch(2, 1)
+
+
+async def test_wide_rows_make_pages_of_fewer_rows():
+    pages = Pages(1_000)
+    wide = pa.record_batch({"text": pa.array(["x" * 2**20] * 40)})
+    putting = asyncio.create_task(pages.put(wide))
+    page = await pages.fetch(1, 5)
+    assert page is not None
+    assert 0 < sum(each.num_rows for each in page.batches) <= 17
+    await pages.drop()
+    await putting
