@@ -1,0 +1,288 @@
+"""What Glue does for tables of Iceberg's.
+
+The pointer is a parameter of the table. An update names the version of the table that it was made from, and
+Glue refuses it when there is another by now.
+
+Glue renames nothing: the table is made anew under the other name, then the old entry is deleted. Whoever
+changes the table between the last look and that deletion loses the change; there is no condition for it.
+
+A maintainer must not break: an update always names a `VersionId`; and a database is deleted only when it was
+seen to be empty, because Glue deletes its tables with it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from cynosure.catalog.connection import Connection, ConnectionSecrets, SigV4
+from cynosure.catalog.errors import (
+    NamespaceExists,
+    NamespaceNotEmpty,
+    NoSuchNamespace,
+    NoSuchTable,
+    TableExists,
+)
+from cynosure.catalog.names import Identifier, Namespace, namespace_text
+from cynosure.common.clock import Clock
+from cynosure.common.errors import CynosureError
+from cynosure.federation.errors import NotIceberg, RemoteConflict, RemoteMisbehaved, RemoteUnavailable
+from cynosure.federation.pointers import Pointer
+from cynosure.federation.remote import Abilities, NamesPage
+from cynosure.federation.remotes.aws_keys import open_aws_keys
+from cynosure.federation.remotes.glue.client import GlueClient, GlueRefused, translate
+from cynosure.federation.remotes.glue.records import (
+    is_iceberg,
+    make_table,
+    point_to,
+    read_pointer,
+    read_properties,
+    set_properties,
+    take_input,
+)
+from cynosure.federation.remotes.levels import require_level
+from cynosure.federation.remotes.paging import is_own_token, page_of_all
+from cynosure.federation.settings import FederationSettings
+
+_ABILITIES: Final = Abilities(
+    has_views=False, has_nested_namespaces=False, has_transactions=False, names="lower"
+)
+_MOST_AT_ONCE: Final = 100
+"""Glue gives no longer pages."""
+_MOST_REQUESTS: Final = 20
+"""For one page: a database may hold a hundred thousand tables of other formats."""
+_MISSING: Final = "EntityNotFoundException"
+_TAKEN: Final = "AlreadyExistsException"
+_MOVED: Final = ("ConcurrentModificationException", "VersionMismatchException")
+
+
+def open_glue(
+    connection: Connection,
+    secrets: ConnectionSecrets,
+    settings: FederationSettings,
+    clock: Clock,
+    name: str,
+) -> "GluePointers":
+    """A client of the Glue that a connection names. Opens no socket yet."""
+    authentication = connection.authentication
+    if not isinstance(authentication, SigV4):
+        raise RemoteUnavailable(name, reason="the connection signs no requests")
+    keys = open_aws_keys(authentication, secrets, settings, clock, name)
+    client = GlueClient(
+        connection.uri,
+        authentication.signing_region,
+        keys,
+        connection.remote_name,
+        settings,
+        clock,
+        name,
+    )
+    return GluePointers(client, name)
+
+
+class GluePointers:
+    """One data catalog of Glue. See `PointerCatalog`."""
+
+    def __init__(self, client: GlueClient, name: str) -> None:
+        self._client = client
+        self._name = name
+
+    @property
+    def abilities(self) -> Abilities:
+        """See `PointerCatalog`."""
+        return _ABILITIES
+
+    async def check(self) -> None:
+        """See `PointerCatalog`."""
+        await self._read("GetDatabases", {"MaxResults": 1})
+
+    async def list_namespaces(self, parent: Namespace, *, token: str | None, size: int) -> NamesPage:
+        """See `PointerCatalog`."""
+        if parent:
+            await self._load_database(parent)
+            return NamesPage(())
+        asked = None if is_own_token(token) else token
+        found, after = await self._page("GetDatabases", {}, "DatabaseList", asked, size)
+        names = [self._name_of(each) for each in found]
+        if len(names) > size or is_own_token(token):
+            return page_of_all(names, token, size)
+        return NamesPage(names, after)
+
+    async def load_namespace(self, namespace: Namespace) -> Mapping[str, str]:
+        """See `PointerCatalog`."""
+        return read_properties(await self._load_database(namespace))
+
+    async def create_namespace(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
+        """See `PointerCatalog`."""
+        wanted = set_properties({"Name": require_level(namespace)}, properties)
+        await self._change(
+            "CreateDatabase", {"DatabaseInput": wanted}, {_TAKEN: NamespaceExists(namespace_text(namespace))}
+        )
+
+    async def update_namespace(
+        self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
+    ) -> None:
+        """See `PointerCatalog`. Not conditional: Glue has nothing to compare."""
+        database = await self._load_database(namespace)
+        properties = {**read_properties(database), **updates}
+        for name in removals:
+            properties.pop(name, None)
+        arguments = {"Name": namespace[0], "DatabaseInput": set_properties(database, properties)}
+        await self._change("UpdateDatabase", arguments, _no_namespace(namespace))
+
+    async def drop_namespace(self, namespace: Namespace) -> None:
+        """See `PointerCatalog`."""
+        await self._load_database(namespace)
+        asked = {"DatabaseName": namespace[0]}
+        held, _ = await self._page("GetTables", asked, "TableList", None, 1, _no_namespace(namespace))
+        if held:
+            raise NamespaceNotEmpty(namespace_text(namespace))
+        await self._change("DeleteDatabase", {"Name": namespace[0]}, _no_namespace(namespace))
+
+    async def list_tables(self, namespace: Namespace, *, token: str | None, size: int) -> NamesPage:
+        """See `PointerCatalog`. A page may be shorter than there are tables, or empty, and go on."""
+        missing = _no_namespace(namespace)
+        if len(namespace) != 1:
+            raise missing[_MISSING]
+        asked = {"DatabaseName": namespace[0]}
+        names: list[str] = []
+        after = None if is_own_token(token) else token
+        for _ in range(_MOST_REQUESTS):
+            found, after = await self._page(
+                "GetTables", asked, "TableList", after, size - len(names), missing
+            )
+            names += [self._name_of(each) for each in found if is_iceberg(each)]
+            if after is None or len(names) >= size:
+                break
+        if len(names) > size or is_own_token(token):
+            return page_of_all(names, token, size)
+        return NamesPage(names, after)
+
+    async def find(self, table: Identifier) -> Pointer:
+        """See `PointerCatalog`."""
+        return read_pointer(await self._load_table(table))
+
+    async def create(self, table: Identifier, pointer: Pointer, columns: Mapping[str, str]) -> Pointer:
+        """See `PointerCatalog`. Its version is seen with the next look at it."""
+        await self._create(table, make_table(table.name, pointer, columns))
+        return Pointer(pointer.metadata_location, location=pointer.location)
+
+    async def swap(
+        self, table: Identifier, expected: Pointer, wanted: Pointer, columns: Mapping[str, str]
+    ) -> Pointer:
+        """See `PointerCatalog`."""
+        record = await self._load_table(table)
+        found = read_pointer(record)
+        is_expected = found.metadata_location == expected.metadata_location
+        if not is_expected or expected.version not in (None, found.version):
+            raise _moved()
+        if found.version is None:
+            raise RemoteMisbehaved(self._name, problem="a table without a version")
+        arguments = {
+            "DatabaseName": require_level(table.namespace),
+            "TableInput": point_to(record, wanted, columns),
+            "VersionId": found.version,
+            "SkipArchive": True,
+        }
+        known: dict[str, CynosureError] = dict.fromkeys(_MOVED, _moved())
+        await self._change("UpdateTable", arguments, {**known, _MISSING: NoSuchTable(str(table))})
+        return Pointer(wanted.metadata_location, location=wanted.location)
+
+    async def drop(self, table: Identifier) -> None:
+        """See `PointerCatalog`. Of another format's table nothing is done."""
+        await self._load_table(table)
+        await self._delete(table)
+
+    async def rename(self, source: Identifier, target: Identifier) -> None:
+        """See `PointerCatalog`."""
+        record = await self._load_table(source)
+        await self._create(target, {**take_input(record), "Name": target.name})
+        try:
+            if read_pointer(await self._load_table(source)) != read_pointer(record):
+                raise _moved()
+        except CynosureError:
+            await self._delete(target)
+            raise
+        await self._delete(source)
+
+    async def close(self) -> None:
+        """See `PointerCatalog`."""
+        await self._client.close()
+
+    async def _create(self, table: Identifier, wanted: Mapping[str, Any]) -> None:
+        arguments = {"DatabaseName": require_level(table.namespace), "TableInput": wanted}
+        known = {_TAKEN: TableExists(str(table)), **_no_namespace(table.namespace)}
+        await self._change("CreateTable", arguments, known)
+
+    async def _delete(self, table: Identifier) -> None:
+        arguments = {"DatabaseName": require_level(table.namespace), "Name": table.name}
+        await self._change("DeleteTable", arguments, {_MISSING: NoSuchTable(str(table))})
+
+    async def _load_table(self, table: Identifier) -> Mapping[str, Any]:
+        missing = NoSuchTable(str(table))
+        if len(table.namespace) != 1:
+            raise missing
+        asked = {"DatabaseName": table.namespace[0], "Name": table.name}
+        record = (await self._read("GetTable", asked, {_MISSING: missing})).get("Table")
+        if not isinstance(record, dict) or record.get("Name") != table.name:
+            raise RemoteMisbehaved(self._name, problem="another table than the one asked for")
+        if not is_iceberg(record):
+            raise NotIceberg(str(table))
+        return record
+
+    async def _load_database(self, namespace: Namespace) -> Mapping[str, Any]:
+        missing = _no_namespace(namespace)
+        if len(namespace) != 1:
+            raise missing[_MISSING]
+        found = (await self._read("GetDatabase", {"Name": namespace[0]}, missing)).get("Database")
+        if not isinstance(found, dict):
+            raise RemoteMisbehaved(self._name, problem="no database")
+        return found
+
+    async def _page(
+        self,
+        action: str,
+        asked: Mapping[str, Any],
+        field: str,
+        token: str | None,
+        size: int,
+        known: Mapping[str, CynosureError] | None = None,
+    ) -> tuple[list[dict[str, Any]], str | None]:
+        arguments = {**asked, "MaxResults": min(size, _MOST_AT_ONCE)}
+        if token is not None:
+            arguments["NextToken"] = token
+        found = await self._read(action, arguments, known)
+        listed, after = found.get(field, []), found.get("NextToken")
+        if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+            raise RemoteMisbehaved(self._name, problem="no list")
+        return listed, after if isinstance(after, str) and after else None
+
+    def _name_of(self, record: Mapping[str, Any]) -> str:
+        name = record.get("Name")
+        if not isinstance(name, str):
+            raise RemoteMisbehaved(self._name, problem="an entry without a name")
+        return name
+
+    async def _read(
+        self, action: str, arguments: Mapping[str, Any], known: Mapping[str, CynosureError] | None = None
+    ) -> dict[str, Any]:
+        try:
+            return await self._client.read(action, arguments)
+        except GlueRefused as refused:
+            raise translate(refused, self._name, known or {}) from refused
+
+    async def _change(
+        self, action: str, arguments: Mapping[str, Any], known: Mapping[str, CynosureError]
+    ) -> None:
+        try:
+            await self._client.change(action, arguments)
+        except GlueRefused as refused:
+            raise translate(refused, self._name, known) from refused
+
+
+def _no_namespace(namespace: Namespace) -> dict[str, CynosureError]:
+    return {_MISSING: NoSuchNamespace(namespace_text(namespace))}
+
+
+def _moved() -> RemoteConflict:
+    return RemoteConflict(
+        "The table was changed in the remote catalog meanwhile", fix="Load it and try again."
+    )

@@ -1,0 +1,14 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from cynosure.testing.harness.clock import ManualClock
+from tests.federation.seen_world import Far, open_far
+
+
+@pytest.fixture
+async def far(tmp_path: Path, manual_clock: ManualClock) -> AsyncIterator[Far]:
+    """A federated catalog with a remote in memory behind it."""
+    async with open_far(tmp_path / "files", clock=manual_clock) as opened:
+        yield opened
