@@ -81,18 +81,26 @@ from cynosure.catalog.roles.securables import Grant
 from cynosure.catalog.roles.update_catalog_role import update_catalog_role
 from cynosure.catalog.shaping import ShapeOf
 from cynosure.catalog.table_changes import TableChange
+from cynosure.common.clock import SystemClock
 from cynosure.common.errors import BadInput
+from cynosure.common.keyring import Keyring
+from cynosure.federation.clients import Clients
+from cynosure.federation.migration.migrate import Step, migrate
+from cynosure.federation.reconcile import reconcile
+from cynosure.federation.settings import FederationSettings
 from cynosure.iceberg.shaping.columns import NewColumn
 from cynosure.iceberg.shaping.partitioning import NewPartitionField
 from cynosure.iceberg.shaping.sort_order import NewSortField
 from cynosure.iceberg.views import ViewUpdate
 from cynosure.persistence.spi import ObjId
 from cynosure.storage.access.ports import StoreRequest
+from cynosure.testing.memory_remote import MemoryRemote
 from cynosure.testing.scripted_executor import ScriptedExecutor
 from cynosure.testing.small_access import P, on_catalog, on_namespace, on_table, on_view
 from cynosure.testing.small_catalog import ROOT, SCHEMA
 from tests.catalog.tables import T, decoded, requirements, updates
 from tests.catalog.world import NS, OTHER, VERSION, Lake, V
+from tests.federation.federated import as_federated
 
 Given = Any
 Act = Callable[[Lake, Caller, Given], Awaitable[object]]
@@ -533,6 +541,27 @@ CASES = [
         "check storage",
         lambda w, who, _: check_storage(w.directory, who, "lake"),
         on_catalog(P.CATALOG_WRITE_PROPERTIES),
+    ),
+    Case(
+        "reconcile",
+        lambda w, who, _: reconcile(
+            Clients(FederationSettings(), Keyring, SystemClock(), opening=lambda _: MemoryRemote()),
+            as_federated(w.catalog),
+            who,
+            is_mending=False,
+        ),
+        on_catalog(P.CATALOG_MANAGE_METADATA, P.CATALOG_MANAGE_ACCESS),
+    ),
+    Case(
+        "migrate",
+        lambda w, who, _: migrate(
+            w.directory,
+            Clients(FederationSettings(), Keyring, SystemClock(), opening=lambda _: MemoryRemote()),
+            as_federated(w.catalog),
+            who,
+            Step(name="survey"),
+        ),
+        on_catalog(P.CATALOG_MANAGE_METADATA, P.CATALOG_MANAGE_ACCESS),
     ),
     # roles and grants
     Case(

@@ -63,9 +63,9 @@ async def write_metadata(
     return file
 
 
-async def view_file(catalog: OpenCatalog) -> str:
-    """Write the metadata file of a view; where it is."""
-    location = f"{catalog.base.text}/view"
+async def view_file(catalog: OpenCatalog, *, at: str = "view", **more) -> str:
+    """Write the metadata file of a view below a directory of the catalog; where it is."""
+    location = f"{catalog.base.text}/{at}"
     metadata = {
         "view-uuid": UUID,
         "format-version": 1,
@@ -74,6 +74,7 @@ async def view_file(catalog: OpenCatalog) -> str:
         "versions": [msgspec.json.decode(VERSION)],
         "version-log": [{"version-id": 1, "timestamp-ms": 1}],
         "schemas": [msgspec.json.decode(SCHEMA)],
+        **more,
     }
     file = f"{location}/metadata/v1.metadata.json"
     await catalog.files.write(Location.parse(file), msgspec.json.encode(metadata))

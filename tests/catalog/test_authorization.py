@@ -35,6 +35,7 @@ from cynosure.catalog.operations.load_config import load_config
 from cynosure.catalog.operations.load_namespace import load_namespace
 from cynosure.catalog.operations.load_table import load_table, load_table_for_data, table_exists
 from cynosure.catalog.operations.load_view import load_view
+from cynosure.catalog.operations.update_catalog import rewrap_catalog
 from cynosure.catalog.roles.grant_privilege import grant_privilege
 from cynosure.catalog.roles.load_catalog_role import load_catalog_role
 from cynosure.catalog.roles.securables import Grant
@@ -113,6 +114,8 @@ async def test_nobody_but_the_service_admin_makes_lists_or_drops_catalogs(tmp_pa
             await drop_catalog_cascade(lake.directory, ann, "lake")
         with pytest.raises(AccessDenied):
             await reopen_catalog(lake.directory, ann, "lake")
+        with pytest.raises(AccessDenied):
+            await rewrap_catalog(lake.directory, ann, "lake", lake.catalog.entity.id)
 
 
 async def test_an_import_of_many_tables_needs_the_whole_catalog(tmp_path: Path) -> None:
@@ -194,14 +197,20 @@ def test_every_operation_has_a_case() -> None:
 
 PARTS = {
     # Of other operations, which are authorized.
+    "adopt_locations",
+    "authorize_all",
     "commit_grants",
     "commit_role",
     "ensure_catalog_admin",
     "load_registrable",
+    "load_registrable_view",
     "prepare_change",
+    "find_promised",
     "give_access_to_created",
     "give_generic_access",
+    "own_catalog",
     "prepare_registration",
+    "prepare_reservation",
     "prepare_generic_drop",
     "read_role",
     "remove_grants",

@@ -161,6 +161,14 @@ async def note_nothing(state: State) -> Changes:
     return {"notified": {table_key(T): b"soon"}}
 
 
+async def see_nothing(state: State) -> Changes:
+    return {"remote": {table_key(Identifier(("ns",), "unseen")): b"seen"}}
+
+
+async def find_nothing_by_uuid(state: State) -> Changes:
+    return {"remote": {encode_key("u", "uuid"): table_key(T)}}
+
+
 async def name_twice(state: State) -> Changes:
     value = await state.find("names", table_key(T))
     return {"names": {table_key(Identifier(("ns",), "twice")): value}}
@@ -170,6 +178,8 @@ async def name_twice(state: State) -> Changes:
     ("breaking", "told"),
     [
         (lose_place, "does not hold"),
+        (see_nothing, "was seen, and is gone"),
+        (find_nothing_by_uuid, "which was not seen"),
         (lose_id, "its id leads elsewhere"),
         (lose_table, "which is gone"),
         (lose_namespace, "its namespace is gone"),

@@ -582,13 +582,13 @@ async def test_a_paused_drop_leaves_a_catalog_open_whose_drop_was_refused_meanwh
     """The client was told that it is not dropped, and goes on using it."""
     await make_new(server)
 
-    async def close_late(*args: Any) -> None:
+    async def close_late(*args: Any, **named: Any) -> None:
         patched.undo()
         await create_namespace(await elsewhere.directory.open(DEFAULT_REALM, "new"), ROOT, NS, {})
         with pytest.raises(CatalogNotEmpty):
             await drop_catalog(elsewhere.directory, with_key(admin, is_repeat=True), "new")
         await empty_new(elsewhere)
-        await close(*args)
+        await close(*args, **named)
 
     with monkeypatch.context() as patched:
         patched.setattr(dropping, "close", close_late)

@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from cynosure.auth.caller import Caller
@@ -20,6 +21,7 @@ from cynosure.catalog.operations.create_table import CreatedTable, CreateTable, 
 from cynosure.catalog.operations.forget_staged import forget_staged
 from cynosure.catalog.operations.load_credentials import load_credentials
 from cynosure.catalog.operations.load_table import table_exists
+from cynosure.catalog.operations.register_table import register_table
 from cynosure.catalog.settings import CatalogSettings
 from cynosure.catalog.staged import StagedTable, find_own_staged, find_staged
 from cynosure.catalog.table_changes import TableChange
@@ -191,8 +193,8 @@ async def test_two_may_reserve_one_name_and_the_first_to_commit_has_it(world: Wo
 
 async def test_who_begins_again_is_not_kept_out_by_what_was_left(world: World) -> None:
     place = world.catalog.base.child("place").text
-    first = await world.stage(location=place)
-    second = await world.stage(location=f"{place}/deeper")
+    first = await world.stage(location=f"{place}/deeper")
+    second = await world.stage(location=place)
     with pytest.raises(LocationRefused):
         await world.create(first)
     third = await world.stage(location=place)
@@ -202,12 +204,63 @@ async def test_who_begins_again_is_not_kept_out_by_what_was_left(world: World) -
     assert second.state.id != third.state.id
 
 
+async def test_what_was_reserved_is_not_given_up_in_part(world: World) -> None:
+    """Credentials for all of it are still good, and somebody else would get the rest."""
+    place = world.catalog.base.child("place").text
+    first = await world.stage(location=place)
+    with pytest.raises(LocationRefused):
+        await world.stage(location=f"{place}/deeper")
+    with pytest.raises(LocationRefused):
+        await create_table(
+            world.catalog, world.bob, CreateTable(NS, "bobs", SCHEMA, location=f"{place}/beside")
+        )
+    await world.create(first)
+
+
 async def test_a_direct_creation_takes_the_place_of_its_own_reservation(world: World) -> None:
     place = world.catalog.base.child("place").text
     await world.stage(location=place)
     await create_table(world.catalog, world.ann, CreateTable(NS, "new", SCHEMA, location=place))
     assert await (await world.catalog.read()).scan("staged", limit=5) == []
     assert await world.places() == 1
+
+
+async def write_metadata(world: World, staged: CreatedTable, **changed: Any) -> str:
+    """A metadata file in the place of a staged table, as its client writes one."""
+    metadata = {**decoded(staged.answer), **changed}
+    where = f"{location_of(staged)}/metadata/00000-a.metadata.json"
+    await world.catalog.files.write(Location.parse(where), msgspec.json.encode(metadata))
+    return where
+
+
+async def test_a_registration_takes_over_the_callers_own_reservation(world: World) -> None:
+    staged = await world.stage(location=world.catalog.base.child("place").text)
+    file = await write_metadata(world, staged)
+
+    for who, name in ((world.bob, NEW), (ROOT, NEW), (world.ann, Identifier(NS, "another"))):
+        with pytest.raises(LocationRefused):
+            await register_table(world.catalog, who, name, file)
+    await register_table(world.catalog, world.ann, NEW, file)
+
+    state = await world.catalog.read()
+    assert await state.scan("staged", limit=5) == []
+    assert await world.places() == 1
+    with pytest.raises(LocationRefused):
+        await make(world.catalog, T, location=location_of(staged))
+
+
+@pytest.mark.parametrize("left", ["above", "data"])
+async def test_a_registration_that_leaves_some_of_the_reservation_is_refused(world: World, left: str) -> None:
+    """Credentials for it are still good: nobody else may get that place yet."""
+    place, data = world.catalog.base.child("place").text, world.catalog.base.child("data").text
+    staged = await world.stage(location=place, properties={"write.data.path": data})
+    changed = {"location": f"{place}/below"} if left == "above" else {"properties": {}}
+    file = await write_metadata(world, staged, **changed)
+
+    with pytest.raises(LocationRefused):
+        await register_table(world.catalog, world.ann, NEW, file)
+    assert await world.find(place) is not None
+    assert await world.find(data) is not None
 
 
 async def test_an_expired_reservation_blocks_nobody_and_is_swept(world: World) -> None:

@@ -47,7 +47,7 @@ from cynosure.persistence.commit import View
 from cynosure.persistence.commit.view import find_object
 from cynosure.persistence.index import after, decode_id_key, encode_id_key, encode_key, prefix_of
 from cynosure.persistence.spi import ObjId
-from cynosure.storage.location import Location
+from cynosure.storage.location import Location, is_allowed
 
 MAX_CLAIMS: Final = 100
 """Of one table, besides its location."""
@@ -77,6 +77,8 @@ class Claimant(NamedTuple):
     """What this principal dropped; `None` where it is not known who asks."""
     path: tuple[str, ...] = ()
     """What this principal reserved for this very path; empty where no reservation is to be given up."""
+    places: tuple[Location, ...] = ()
+    """All that is wanted, where it is claimed: a reservation of which some would be left over stays."""
 
 
 class Claimed(NamedTuple):
@@ -153,6 +155,7 @@ async def claim(view: View, claimant: Claimant, places: Places, *, before: Held 
 
     `LocationRefused` when one of them overlaps with another table's.
     """
+    claimant = claimant._replace(places=(places.location, *places.others))
     if before is not None and before[1:] == (places.location.text, places.claims):
         return Claimed(before.claims, {})
     had = () if before is None else (before.location, *before.claims)
@@ -263,9 +266,13 @@ async def _give_way(view: View, place: Location, holder: bytes, claimant: Claima
 
 
 def _is_stale(staged: StagedTable, claimant: Claimant) -> bool:
-    return staged.created_us < claimant.expired_before_us or (
-        staged.path == claimant.path and staged.principal_id == claimant.principal_id
-    )
+    if staged.created_us < claimant.expired_before_us:
+        return True
+    if (staged.path, staged.principal_id) != (claimant.path, claimant.principal_id):
+        return False
+    # Credentials for all of it are still good: none of it may become somebody else's.
+    reserved = (parse_place(text) for text in (staged.location, *staged.claims))
+    return not claimant.places or all(is_allowed(each, claimant.places) for each in reserved)
 
 
 def _keys(held: Held) -> list[bytes]:

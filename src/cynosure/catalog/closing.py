@@ -26,7 +26,7 @@ from typing import NamedTuple
 from cynosure.auth.caller import Caller
 from cynosure.auth.committing import commit_part
 from cynosure.catalog.errors import CatalogNotEmpty
-from cynosure.catalog.names import CLOSED, GRANTS_CLOSED
+from cynosure.catalog.names import ADOPTING, BEING_MOVED, CLOSED, GRANTS_CLOSED
 from cynosure.catalog.opened import Shared
 from cynosure.catalog.purging.tombstone import IDS, PURGES, TOMBSTONE
 from cynosure.common.errors import Conflict
@@ -38,6 +38,8 @@ from cynosure.persistence.store import NewObject
 
 _NAMED = 10
 """Tables in the way that are named."""
+_POLICY = b"p"
+"""What the keys of policies, however deep, begin with in `names`, and no others (`catalog.names`)."""
 
 
 class ClosingMark(Stored, frozen=True):
@@ -67,19 +69,27 @@ class Marks(NamedTuple):
     in_grants: bytes | None
 
 
-async def close(shared: Shared, caller: Caller, catalog: CatalogId, name: str) -> None:
+async def close(
+    shared: Shared, caller: Caller, catalog: CatalogId, name: str, *, is_federated: bool = False
+) -> None:
     """Let nothing be written to an empty catalog any more; `CatalogNotEmpty` when it is not.
 
     Tables that are to be purged count: with the catalog nobody would know any more which files are to go.
+    What was seen of a remote does not: it is the remote's, where it could only be dropped for good.
 
     Part of dropping it: who calls has seen that the caller may.
     """
     persistence = shared.persistence
 
     async def close_main(view: View) -> Prepared[bytes]:
+        await require_not_adopting(view, name)
         # Two entries: one may be the mark of an earlier closing. The scan is remembered by the view, so
         # whatever is created meanwhile makes it untrue.
-        if any(key != CLOSED for key, _ in await view.scan("names", limit=2)):
+        if is_federated:
+            await require_not_moving(view, name)
+            if await view.scan("names", prefix=_POLICY, limit=1):
+                raise CatalogNotEmpty("The catalog holds policies", fix="Drop them first.", name=name)
+        elif any(key != CLOSED for key, _ in await view.scan("names", limit=2)):
             raise CatalogNotEmpty("The catalog is not empty", fix="Drop its namespaces first.", name=name)
         if waiting := await view.scan(PURGES, start=IDS, limit=_NAMED):
             tombstones = await view.load_many(TOMBSTONE, [ObjRef.unpack(value).id for _, value in waiting])
@@ -100,6 +110,26 @@ async def close(shared: Shared, caller: Caller, catalog: CatalogId, name: str) -
         return Prepared(None, {"ids": {GRANTS_CLOSED: mark}})
 
     await commit_part(grants_of(shared, caller, catalog), caller, "close-catalog", close_grants)
+
+
+async def require_not_moving(view: View, name: str) -> None:
+    """Refuse to drop a federated catalog whose tables its remote is giving up: they are nowhere else."""
+    if await view.find("moving", BEING_MOVED) is not None:
+        raise CatalogNotEmpty(
+            "The catalog is being moved here from its remote",
+            fix="Run 'cynosure migrate' to its end, or give it up with --cancel.",
+            name=name,
+        )
+
+
+async def require_not_adopting(view: View, name: str) -> None:
+    """Refuse to drop a catalog that is being given tables: they are nowhere else."""
+    if await view.scan(ADOPTING, limit=1):
+        raise CatalogNotEmpty(
+            "Tables of another catalog are on their way into this one",
+            fix="Run 'cynosure migrate' of the other one to its end, or give it up with --cancel.",
+            name=name,
+        )
 
 
 async def find_marks(shared: Shared, caller: Caller, catalog: CatalogId) -> Marks | None:

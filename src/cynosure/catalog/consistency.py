@@ -10,13 +10,16 @@ grows with the number of tables; only the ids of what was dropped are.
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
+from cynosure.catalog.adopting import decode_adopted, find_adopted_by_id
+from cynosure.catalog.ceding import HOLDER, is_ceded
+from cynosure.catalog.ceding import INDEX as CEDED
 from cynosure.catalog.dropped import DROPPED, DroppedEntity
-from cynosure.catalog.entities import GENERIC_TABLE, NAMESPACE, POLICY
+from cynosure.catalog.entities import GENERIC_TABLE, NAMESPACE, POLICY, TABLE_FACADE
 from cynosure.catalog.locations import ID_BYTES, location_key, parse_place
 from cynosure.catalog.managed.identity import Held
 from cynosure.catalog.managed.state import POINTER, TABLE
 from cynosure.catalog.managed.view_state import VIEW
-from cynosure.catalog.names import namespace_key, path_of
+from cynosure.catalog.names import ADOPTING, BEING_MOVED, namespace_key, path_of
 from cynosure.catalog.policies.mappings import MAPPINGS, POLICY_MAPPING, THE_CATALOG, both_keys
 from cynosure.catalog.purging.tombstone import IDS as TOMBSTONE_IDS
 from cynosure.catalog.purging.tombstone import PURGES, TOMBSTONE, TRACES, putting
@@ -31,12 +34,16 @@ from cynosure.persistence.spi import ObjId
 _PAGE: Final = 500
 _TIME_BYTES: Final = 8
 _TYPES: Final[dict[str, ObjectType[Any]]] = {
-    each.name: each for each in (NAMESPACE, TABLE, POINTER, VIEW, GENERIC_TABLE, POLICY)
+    each.name: each for each in (NAMESPACE, TABLE, POINTER, VIEW, GENERIC_TABLE, POLICY, TABLE_FACADE)
 }
 _LETTERS: Final = {
     NAMESPACE.name: "n", TABLE.name: "t", POINTER.name: "t", VIEW.name: "v", GENERIC_TABLE.name: "g",
-    POLICY.name: "p",
+    POLICY.name: "p", TABLE_FACADE.name: "f",
 }  # fmt: skip
+_MARKS: Final = ("from", "id", "room")
+"""Of `adopting`: what is no table or view on its way."""
+_WAITING: Final = ("w", "x", "y", "z")
+"""Of `remote`: policies that wait for a table or namespace (`federation.mirror.waiting`)."""
 
 Tell = Callable[[str], None]
 
@@ -57,6 +64,8 @@ async def find_disagreements(view: View, *, most: int = 100) -> list[str]:
         _check_mappings,
         _check_gone,
         _check_purges,
+        _check_seen,
+        _check_passed,
     ):
         try:
             await check(view, tell)
@@ -88,18 +97,24 @@ async def _check_ids(view: View, tell: Tell) -> None:
 
 async def _check_places(view: View, tell: Tell) -> None:
     """Every place is held by something that says so, and no two of different holders overlap."""
+    # What is being given away is inside what was ceded until it is gone.
+    is_moving = await view.find("moving", BEING_MOVED) is not None
     async for key, holder in _entries(view, "locations"):
         parts = decode_key(key)
         if not await _is_held(view, key, holder):
             tell(f"place {_place(key)}: of {decode_id_key(holder[:ID_BYTES])}, which does not hold it")
         for length in range(2, len(parts)):
             above = await view.find("locations", encode_key(*parts[:length]))
-            if above is not None and above[:ID_BYTES] != holder[:ID_BYTES]:
+            if above is None or (is_moving and above == HOLDER):
+                continue
+            if above[:ID_BYTES] != holder[:ID_BYTES]:
                 tell(f"place {_place(key)}: inside that of {decode_id_key(above[:ID_BYTES])}")
 
 
 async def _is_held(view: View, key: bytes, holder: bytes) -> bool:
     """Whether whoever is named by an entry says that it holds this place. A newer version's may."""
+    if holder == HOLDER:
+        return await is_ceded(view, key)
     if len(holder) > ID_BYTES:
         dropped = await find_object(view, "dropped", holder[ID_BYTES:], DROPPED)
         if dropped is None or encode_id_key(dropped.entity_id) != holder[:ID_BYTES]:
@@ -111,6 +126,8 @@ async def _is_held(view: View, key: bytes, holder: bytes) -> bool:
             return False
         found = await _load_page(view, [(name, value)])
         return not found or key in _place_keys(found[0][2])
+    if (adopted := await find_adopted_by_id(view, ObjId(decode_id_key(holder)))) is not None:
+        return key in _place_keys(adopted.held)
     staged = await find_object(view, "staged", holder, STAGED)
     return staged is not None and key in _place_keys(staged.held)
 
@@ -189,6 +206,34 @@ async def _check_purges(view: View, tell: Tell) -> None:
         total += not key.startswith(TRACES)
     if total != seen:
         tell(f"tombstones: {total} entries instead of {seen}")
+
+
+async def _check_seen(view: View, tell: Tell) -> None:
+    """What was seen of a remote is there, and whatever is found by its uuid was seen."""
+    async for key, value in _entries(view, "remote"):
+        kind = decode_key(key)[0]
+        if kind in _WAITING:
+            continue
+        is_uuid = kind == "u"
+        if is_uuid and await view.find("remote", value) is None:
+            tell(f"remote {_shown(key)}: leads to {_shown(value)}, which was not seen")
+        if not is_uuid and await view.find("names", key) is None:
+            tell(f"remote {_shown(key)}: was seen, and is gone")
+
+
+async def _check_passed(view: View, tell: Tell) -> None:
+    """What is to come holds its places; nothing of ours is in what was given away."""
+    async for key, value in _entries(view, ADOPTING):
+        if decode_key(key)[0] in _MARKS:
+            continue
+        adopted, name = decode_adopted(value), f"on its way {_shown(key)}"
+        if await find_adopted_by_id(view, adopted.id) != adopted:
+            tell(f"{name}: cannot be found by id")
+        await _require_held(view, adopted.held, name, tell)
+    if await view.find("moving", BEING_MOVED) is None:
+        async for key, _ in _entries(view, CEDED):
+            if await view.find("locations", key) != HOLDER:
+                tell(f"place {_place(key)}: was given away, and is not kept free")
 
 
 # --- reading ---------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from cynosure.auth.rbac.operations import Operation
 from cynosure.auth.receipts import Recall
 from cynosure.auth.require import AccessDenied, require_allowed
 from cynosure.auth.targets import RealmTarget
+from cynosure.catalog.connections import Connections
 from cynosure.catalog.entities import CATALOG
 from cynosure.catalog.errors import NoSuchCatalog
 from cynosure.catalog.guards import Guards, join_guards
@@ -45,9 +46,10 @@ class _Known(Struct):
 class Directory:
     """The catalogs of all realms, as one process uses them."""
 
-    def __init__(self, shared: Shared, storages: Storages) -> None:
+    def __init__(self, shared: Shared, storages: Storages, connections: Connections) -> None:
         self.shared = shared
         self.storages = storages
+        self.connections = connections
         self._known: dict[RealmId, _Known] = {}
 
     def committer(self, realm: RealmId) -> Committer:

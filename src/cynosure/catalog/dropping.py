@@ -1,4 +1,4 @@
-"""The change that drops a table.
+"""The change that drops something: its name is free, and what it was is kept to be restored.
 
 What is dropped with its files: `purging/entombing.py`.
 """
@@ -9,8 +9,8 @@ from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.changes import Changes
 from cynosure.catalog.claims import may_read, releasing, retaining
-from cynosure.catalog.dropped import Removal
-from cynosure.catalog.managed.identity import load_held
+from cynosure.catalog.dropped import Kind, Removal
+from cynosure.catalog.managed.identity import Held, load_held
 from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.persistence.commit import Prepared, View
@@ -27,6 +27,10 @@ class Dropping(NamedTuple):
     location: str
     removal: Removal
     changes: Changes
+
+    def prepared(self) -> Prepared[None]:
+        """All of it, as one change."""
+        return Prepared(None, self.changes, [self.removal.new], [self.removal.change])
 
 
 async def prepare_drop(
@@ -48,7 +52,7 @@ async def prepare_drop(
         catalog, view, caller, ops.LOAD_TABLE_TO_READ, target
     )
     drop = await make_drop(catalog, caller, view, table, ref, is_heir=is_heir, is_given_up=is_given_up)
-    return Prepared(None, drop.changes, [drop.removal.new], [drop.removal.change])
+    return drop.prepared()
 
 
 async def make_drop(
@@ -63,14 +67,42 @@ async def make_drop(
     is_purge_requested: bool = False,
 ) -> Dropping:
     """What drops a table, not yet put together."""
-    held = await load_held(view, ref)
-    persistence = catalog.shared.persistence
-    key, drop_id = table_key(table), persistence.ids.next()
-    removal = Removal(
+    held, path = await load_held(view, ref), (*table.namespace, table.name)
+    return make_drop_of(
         "table",
+        catalog,
+        caller,
+        path,
+        table_key(table),
+        ref,
+        held,
+        is_heir=is_heir,
+        is_given_up=is_given_up,
+        is_purge_requested=is_purge_requested,
+    )
+
+
+def make_drop_of(
+    kind: Kind,
+    catalog: OpenCatalog,
+    caller: Caller,
+    path: tuple[str, ...],
+    key: bytes,
+    ref: ObjRef,
+    held: Held,
+    *,
+    is_heir: bool = False,
+    is_given_up: bool = False,
+    is_purge_requested: bool = False,
+) -> Dropping:
+    """What drops anything that has a name. What has no place of its own holds none."""
+    persistence = catalog.shared.persistence
+    drop_id = persistence.ids.next()
+    removal = Removal(
+        kind,
         drop_id=drop_id,
         entity_id=held.id,
-        path=(*table.namespace, table.name),
+        path=path,
         name_key=key,
         state=ref,
         caller=caller,
@@ -83,7 +115,8 @@ async def make_drop(
     changes: Changes = {
         "names": {key: None},
         "ids": {encode_id_key(held.id): None},
-        "locations": releasing(held) if is_given_up else retaining(held, drop_id),
         "dropped": {**removal.entry},
     }
+    if held.location:
+        changes["locations"] = releasing(held) if is_given_up else retaining(held, drop_id)
     return Dropping(drop_id, held.id, held.location, removal, changes)

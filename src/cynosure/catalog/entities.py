@@ -5,14 +5,16 @@ Must not break: a stored struct gets new fields with defaults only (`persistence
 
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
+from cynosure.catalog.connection import Connection
 from cynosure.persistence.objects import Stored, struct_type
 from cynosure.persistence.spi import CatalogId, ObjId
 from cynosure.storage.config import StorageConfig
 
 CatalogKind = Literal["INTERNAL", "EXTERNAL"]
-"""`EXTERNAL`: another catalog owns its tables and tells about them (`catalog.facade`)."""
+"""`EXTERNAL`: another catalog owns its tables. With a connection it is asked about them (a federated catalog,
+`cynosure.federation`), without one it tells about them (`catalog.facade`)."""
 
 
 class KeptLocation(Struct, frozen=True, array_like=True):
@@ -39,6 +41,13 @@ class CatalogEntity(Stored, frozen=True):
     kind: CatalogKind = "INTERNAL"
     kept: tuple[KeptLocation, ...] = ()
     """Not for other catalogs yet: tables may be there, or somebody may still have credentials."""
+    connected_to: Connection | UnsetType = field(default=UNSET, name="connection")
+    """As it is stored: not at all where there is none, so that other catalogs' bytes are as they were."""
+
+    @property
+    def connection(self) -> Connection | None:
+        """How the remote behind a federated catalog is reached; `None`: the catalog has none."""
+        return None if self.connected_to is UNSET else self.connected_to
 
 
 class NamespaceEntity(Stored, frozen=True):
@@ -65,6 +74,14 @@ class GenericTableEntity(Stored, frozen=True):
     properties: dict[str, str] = field(default_factory=dict)
 
 
+class TableFacade(Stored, frozen=True):
+    """A name at a remote on which something is granted, whatever table will have it."""
+
+    id: ObjId
+    """Stable: the table takes it when it is seen, and leaves it when it goes."""
+    created_us: int
+
+
 class PolicyEntity(Stored, frozen=True):
     """A policy. Its name is its index key; what it is attached to is in the index `mappings`."""
 
@@ -81,7 +98,8 @@ class PolicyEntity(Stored, frozen=True):
     created_by: str = ""
 
 
-CATALOG = struct_type("catalog", CatalogEntity, version=2)
+CATALOG = struct_type("catalog", CatalogEntity, version=3)
 NAMESPACE = struct_type("namespace", NamespaceEntity)
+TABLE_FACADE = struct_type("table-facade", TableFacade)
 GENERIC_TABLE = struct_type("generic-table", GenericTableEntity)
 POLICY = struct_type("policy", PolicyEntity)

@@ -300,7 +300,7 @@ class OwnedElsewhere(CynosureError):
     def __init__(self, operation: str) -> None:
         super().__init__(
             "Tables and views of an external catalog are changed by the catalog that owns them",
-            fix="Change it there; this catalog is told by a notification.",
+            fix="Change it there; this catalog learns of it.",
             operation=operation,
         )
 

@@ -30,6 +30,7 @@ from cynosure.catalog.errors import RestrictedByPolicy
 from cynosure.catalog.names import Identifier, Namespace, check_name, check_namespace
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.restrictions.describing import describe_restrictions
+from cynosure.catalog.restrictions.rule import Asked
 from cynosure.catalog.seeing import find_permission, require_existing
 from cynosure.catalog.targets import (
     AnyTableTarget,
@@ -56,6 +57,8 @@ _SEE: Final[Mapping[type[Target], Operation]] = MappingProxyType(
 )
 _ON_ANY_TABLE: Final = frozenset({"grant-on-table", "revoke-on-table"})
 """What can be done to generic tables as well as to tables."""
+_ANSWERED: Final = (ops.LOAD_TABLE, ops.PLAN_SCAN)
+"""What is answered with restrictions, unless they hide the table."""
 _OF_REALM: Final = frozenset({"realm", "principal", "principal-role"})
 
 
@@ -141,6 +144,9 @@ async def _with_restrictions(
             notes += () if in_force is None else describe_restrictions(in_force)
     try:
         await catalog.restrictions.check(view, subject, operation, targets)
+        for target in targets:
+            if operation in _ANSWERED and isinstance(target, TableTarget):
+                await catalog.restrictions.check_answer(view, Asked(subject, operation, targets), target)
     except RestrictedByPolicy as refused:
         found = structs.replace(found, is_allowed=False, reason=refused.decision.reason)
     return structs.replace(found, restrictions=tuple(notes))
@@ -162,7 +168,7 @@ async def _require_seen(catalog: OpenCatalog, caller: Caller, target: Target, vi
     see = _SEE.get(type(target))
     if see is None or target.name == "":
         return
-    if catalog.shared.access.hide_existence:
+    if catalog.is_hiding:
         seen = await find_permission(catalog.shared.authorizer, caller, see, (target,), view, is_hiding=True)
         if seen is None and isinstance(target, InCatalog):
             raise target.no_such()

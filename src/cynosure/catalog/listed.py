@@ -4,8 +4,11 @@ Index `names`: name to `CatalogEntity`. Index `ids`: id to the key in `names`; b
 catalog exist (`persistence.scopes`). Index `locations`: every location a catalog may use, to its id; also one
 that was taken from it, until nothing of it is left there (`operations.release_locations`).
 
+Index `ceded`: a place that a federated catalog gave to another one, with the tables in it (`ceding.py`).
+
 Must not break: no location of one catalog is equal to, above or below one of another. Whoever could write
-there through one catalog would else write into the other one's tables.
+there through one catalog would else write into the other one's tables. The one exception is a place that was
+ceded, between giver and taker: the giver's own state keeps everything of it away from there.
 """
 
 from collections.abc import Iterable
@@ -14,12 +17,14 @@ from msgspec import Struct
 
 from cynosure.auth.receipts import Done
 from cynosure.auth.request_key import RequestKey
+from cynosure.catalog.ceding import Cession, find_cession
 from cynosure.catalog.entities import CATALOG, CatalogEntity
 from cynosure.catalog.errors import CatalogLocationRefused, InvalidName, NoSuchCatalog
 from cynosure.catalog.names import check_name
 from cynosure.common.errors import BadInput
 from cynosure.persistence.commit import View
-from cynosure.persistence.index import encode_key, prefix_of
+from cynosure.persistence.index import decode_key, encode_key, prefix_of
+from cynosure.persistence.listing import scan_all
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import CatalogId
 from cynosure.storage.location import Location, is_allowed
@@ -118,8 +123,8 @@ def check_locations(entity: CatalogEntity) -> None:
 async def require_unclaimed(view: View, locations: Iterable[Location], catalog: CatalogId) -> None:
     """Refuse locations that overlap with those of another catalog, without saying whose."""
     for location in locations:
-        for _, owner in await _overlapping(view, location):
-            if owner != catalog.encode():
+        for key, owner in await _overlapping(view, location):
+            if owner != catalog.encode() and not await _is_ceded(view, location, catalog, key, owner):
                 raise CatalogLocationRefused(
                     "The location belongs to another catalog",
                     fix="Choose a location that is neither above nor below that of another catalog.",
@@ -134,5 +139,14 @@ async def _overlapping(view: View, location: Location) -> list[tuple[bytes, byte
         key = encode_key(*parts[:length])
         if (owner := await view.find("locations", key)) is not None:
             found.append((key, owner))
-    # One more than a catalog can have: its own cannot hide those of another.
-    return found + await view.scan("locations", prefix=prefix_of(*parts), limit=MAX_LOCATIONS + 1)
+    # All of them: what was ceded to many catalogs must not hide the location of another.
+    return found + await scan_all(view, "locations", prefix_of(*parts))
+
+
+async def _is_ceded(view: View, location: Location, catalog: CatalogId, key: bytes, owner: bytes) -> bool:
+    """Whether a catalog and the owner of this key may overlap there: the one gave it to the other."""
+    parts = location.key()
+    is_below = len(decode_key(key)) > len(parts)
+    cession = await find_cession(view, key if is_below else encode_key(*parts))
+    other = CatalogId(owner.decode())
+    return cession == (Cession(catalog, other) if is_below else Cession(other, catalog))

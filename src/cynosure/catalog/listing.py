@@ -30,7 +30,7 @@ from cynosure.persistence.commit import State
 from cynosure.persistence.index import after
 from cynosure.persistence.listing import MAX_PAGE, Paging, list_page
 
-__all__ = ["Listing", "Paging", "choose_size", "encode_list", "list_chosen", "list_encoded"]
+__all__ = ["Listing", "Paging", "choose_size", "encode_list", "find_shown", "list_chosen", "list_encoded"]
 
 _CHUNK: Final = 10_000
 _CHOSEN_AT_ONCE: Final = 1_000
@@ -63,7 +63,7 @@ async def list_encoded(catalog: OpenCatalog, caller: Caller, listing: Listing, p
         return await _list_page(catalog, caller, listing, paging)
     is_paged = paging.token is not None or paging.size is not None
     state = await catalog.read()
-    shown = await _find_shown(catalog, caller, listing, state)
+    shown = await find_shown(catalog, caller, listing, state)
     if shown is not None:
         if not is_paged:
             return encode_list(listing, shown, None)
@@ -81,7 +81,7 @@ async def list_encoded(catalog: OpenCatalog, caller: Caller, listing: Listing, p
     return await _list_page(catalog, caller, listing, paging)
 
 
-async def _find_shown(
+async def find_shown(
     catalog: OpenCatalog, caller: Caller, listing: Listing, state: State
 ) -> list[bytes] | None:
     """Keys of what the caller sees of a list; `None`: all of it. Refused when that is not for the caller."""
@@ -110,7 +110,7 @@ async def _list_page(catalog: OpenCatalog, caller: Caller, listing: Listing, pag
     async def scan(state: State, start: bytes, limit: int) -> list[tuple[bytes, bytes]]:
         # On the state of the page: its namespace may have gone since the first one.
         nonlocal is_whole
-        shown = await _find_shown(catalog, caller, listing, state)
+        shown = await find_shown(catalog, caller, listing, state)
         if shown is not None:
             return [(key, b"") for key in shown if key >= start][:limit]
         is_whole = True
@@ -141,12 +141,12 @@ async def list_chosen(
     """As `list_encoded`, with only those entries that are chosen. Nothing of it is kept."""
     if paging.token is None and paging.size is None:
         state = await catalog.read()
-        shown = await _find_shown(catalog, caller, listing, state)
+        shown = await find_shown(catalog, caller, listing, state)
         keys = await _scan_all(state, listing) if shown is None else shown
         return encode_list(listing, await choose(state, keys), None)
 
     async def scan(state: State, start: bytes, limit: int) -> list[tuple[bytes, bytes]]:
-        shown = await _find_shown(catalog, caller, listing, state)
+        shown = await find_shown(catalog, caller, listing, state)
         chosen: list[bytes] = []
         while len(chosen) < limit:
             if shown is None:

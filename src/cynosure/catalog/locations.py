@@ -11,7 +11,7 @@ from typing import Final
 
 from cynosure.catalog.entities import NamespaceEntity
 from cynosure.catalog.errors import LocationRefused
-from cynosure.catalog.names import Identifier
+from cynosure.catalog.names import Identifier, Namespace
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.persistence.commit import View
 from cynosure.persistence.index import decode_id_key, encode_id_key, encode_key
@@ -45,6 +45,12 @@ def default_location(
     if own:
         return Location.parse(own, field="location").child(leaf).text
     return catalog.base.child(*(_segment(level) for level in name.namespace), leaf).text
+
+
+def find_levels_location(catalog: OpenCatalog, namespace: Namespace) -> Location | None:
+    """Where tables of a namespace without a location go; `None` where those of another one may go too."""
+    segments = [_segment(level) for level in namespace]
+    return catalog.base.child(*segments) if segments and tuple(segments) == namespace else None
 
 
 def _segment(name: str) -> str:

@@ -4,7 +4,7 @@ Keys of the index `names`: a letter for the kind and the number of parents, then
 number in it, one prefix holds exactly the children of one namespace, and nothing deeper.
 
     namespace a.b       n1 a b            table t in a.b      t2 a b t          view v in a      v1 a v
-    generic g in a      g1 a g            policy p in a       p1 a p
+    generic g in a      g1 a g            policy p in a       p1 a p            facade f in a    f1 a f
 
 Must not break: these keys are stored. Tables, views and generic tables share one space of names, so whoever
 creates one asks for all three keys; policies have one of their own.
@@ -30,6 +30,13 @@ CLOSED: Final = encode_key("closed")
 """Present in `names` while the catalog is being dropped. Every write asks for it."""
 GRANTS_CLOSED: Final = encode_key("closed")
 """Present in `ids` of the catalog's `grants` at that time: no id has such a key."""
+
+BEING_MOVED: Final = encode_key("migration")
+"""Present in `moving` since a federated catalog is on its way to us: what it has is nowhere else for long."""
+
+
+ADOPTING: Final = "adopting"
+"""The index of what is on its way here from another catalog; its entries have the keys of `names`."""
 
 
 class Identifier(NamedTuple):
@@ -129,6 +136,16 @@ def generic_key(table: Identifier) -> bytes:
 def generics_prefix(namespace: Namespace) -> bytes:
     """What the keys of all generic tables of a namespace begin with."""
     return prefix_of(f"g{len(namespace)}", *namespace)
+
+
+def facade_key(table: Identifier) -> bytes:
+    """Key of a table that was never seen in `names`: only grants find it (`federation.mirror.facades`)."""
+    return encode_key(f"f{len(table.namespace)}", *table.namespace, table.name)
+
+
+def facades_prefix(namespace: Namespace) -> bytes:
+    """What the keys of all facades of a namespace begin with."""
+    return prefix_of(f"f{len(namespace)}", *namespace)
 
 
 def policy_key(policy: Identifier) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 
 from cynosure.catalog.closing import CLOSING_MARK
 from cynosure.catalog.dropped import DROPPED
-from cynosure.catalog.entities import CATALOG, GENERIC_TABLE, NAMESPACE, POLICY
+from cynosure.catalog.entities import CATALOG, GENERIC_TABLE, NAMESPACE, POLICY, TABLE_FACADE
 from cynosure.catalog.managed.state import CHUNK, POINTER, SCHEMA, TABLE
 from cynosure.catalog.managed.view_state import VIEW
 from cynosure.catalog.planning.stored import PLAN_END, SCAN_PLAN
@@ -32,6 +32,7 @@ OBJECT_TYPES: tuple[ObjectType[Any], ...] = (
     CHUNK,
     VIEW,
     GENERIC_TABLE,
+    TABLE_FACADE,
     METRICS_REPORT,
     STAGED,
     SCAN_PLAN,

@@ -5,9 +5,10 @@ Operations are functions `operation(catalog, caller, …)` in `operations/`, one
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.committing import Check, commit_as
@@ -121,6 +122,9 @@ class OpenCatalog:
         "entity",
         "grants",
         "is_facade",
+        "is_federated",
+        "is_hiding",
+        "is_passed_on",
         "likely_references",
         "limits",
         "loads",
@@ -148,6 +152,13 @@ class OpenCatalog:
         """What was loaded of it, and may be again."""
         self.is_facade = is_facade(entity)
         """Whether another catalog owns its tables."""
+        self.is_federated = entity.connection is not None
+        """Whether that one is asked about them: `cynosure.federation`."""
+        # What others saw of a remote is no more anybody's business than what it has.
+        self.is_hiding = self.is_federated or shared.access.hide_existence
+        """Whether what somebody may not even list does not exist for them."""
+        self.is_passed_on = False
+        """Whether what is done here is first done there; then nothing is refused as being another's."""
         self.base = Location.parse(entity.base_location)
         self.allowed = (self.base, *(Location.parse(text) for text in entity.storage.allowed_locations))
         """Where files may be."""
@@ -158,6 +169,12 @@ class OpenCatalog:
             max_snapshots=sizes.snapshots,
         )
         """How large tables may become."""
+
+    def passing_on(self) -> Self:
+        """The same catalog, for changes that its remote is asked for first (`cynosure.federation`)."""
+        same = copy(self)
+        same.is_passed_on = True
+        return same
 
     @property
     def restrictions(self) -> Restrictions:
@@ -220,21 +237,23 @@ class OpenCatalog:
         if heads is not None:
             known = self._permits.get(caller, operation, targets[0], heads)
             if known is not None:
-                if self.is_facade:
-                    refuse_on_facade(self.entity, operation)
+                self._refuse_as_anothers(operation)
                 return known
         shared = self.shared
         guards = await require_permitted(
-            shared.authorizer, caller, operation, targets, view, is_hiding=shared.access.hide_existence
+            shared.authorizer, caller, operation, targets, view, is_hiding=self.is_hiding
         )
         # Behind the permission: who may not do it at all need not learn which policies there are.
         guards = join_guards(guards, await self.restrictions.check(view, caller, operation, targets))
         if heads is not None:
             self._permits.put(caller, operation, targets[0], heads, guards)
-        if self.is_facade:
-            # Behind the permission: who may not do it at all is told that.
-            refuse_on_facade(self.entity, operation)
+        # Behind the permission: who may not do it at all is told that.
+        self._refuse_as_anothers(operation)
         return guards
+
+    def _refuse_as_anothers(self, operation: Operation) -> None:
+        if self.is_facade:
+            refuse_on_facade(self.entity, operation, is_passed_on=self.is_passed_on)
 
     def find_heads(self, view: View, caller: Caller) -> PermitHeads | None:
         """What a permission to read rests on, if this request has read it ahead.
@@ -253,8 +272,7 @@ class OpenCatalog:
         heads = self.find_heads(view, caller) if len(targets) == 1 else None
         known = None if heads is None else self._permits.get_choice(caller, operations, targets[0], heads)
         if known is not None:
-            if self.is_facade:
-                refuse_on_facade(self.entity, known[0])
+            self._refuse_as_anothers(known[0])
             return known
         chosen = await self._choose(view, caller, operations, *targets)
         if heads is not None:
@@ -268,7 +286,7 @@ class OpenCatalog:
         restricted: RestrictedByPolicy | None = None
         for operation in operations[:-1]:
             guards = await find_permission(
-                shared.authorizer, caller, operation, targets, view, is_hiding=shared.access.hide_existence
+                shared.authorizer, caller, operation, targets, view, is_hiding=self.is_hiding
             )
             if guards is None:
                 continue
@@ -277,8 +295,7 @@ class OpenCatalog:
             except RestrictedByPolicy as error:
                 restricted = error
                 continue
-            if self.is_facade:
-                refuse_on_facade(self.entity, operation)
+            self._refuse_as_anothers(operation)
             return operation, guards
         try:
             return operations[-1], await self.authorize(view, caller, operations[-1], *targets)

@@ -5,12 +5,12 @@ times as much. Names that are reserved stay so: what the server will one day rea
 there by a client before.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from cynosure.catalog.settings import SizeSettings
 from cynosure.common.errors import BadInput
+from cynosure.common.secrets import looks_secret
 
 OURS: Final = "cynosure."
 """Properties that this server reads begin so."""
@@ -52,17 +52,14 @@ _POLARIS_SETTABLE: Final = frozenset(
 something: `enable.credential.vending` (`facade.py`), `allow.external.metadata.file.location` (`locations.py`)
 and `drop-with-purge.enabled` (`purging/purge.py`)."""
 
-_SECRET: Final = re.compile(
-    "secret|passw|token|credential|accesskey|privatekey|apikey|accountkey|sharedkey|signature|sas$"
-)
 _HARMLESS: Final = _POLARIS_SETTABLE | {
     "token-refresh-enabled",
     "token-exchange-enabled",
     "token-expires-in-ms",
     "enable.credential.vending",
+    "cynosure.federation.credentials",
 }
-"""Settings of Iceberg's clients and of Polaris, which hold no secret whatever they are called."""
-_USER_INFO: Final = re.compile(r"://[^/?#\s]*:[^/?#\s]*@")
+"""Settings of Iceberg's clients, of Polaris and of ours, which hold no secret whatever they are called."""
 
 
 def check_properties(
@@ -117,10 +114,7 @@ def check_no_secrets(properties: Mapping[str, str], *, field: str = "properties"
 
 def is_secret(name: str, value: str) -> bool:
     """Whether a property looks as if it held a secret."""
-    if name in _HARMLESS:
-        return False
-    plain = re.sub(r"[^a-z0-9]", "", name.lower())
-    return _SECRET.search(plain) is not None or _USER_INFO.search(value) is not None
+    return name not in _HARMLESS and looks_secret(name, value)
 
 
 def is_for_clients(name: str, value: str) -> bool:

@@ -25,9 +25,11 @@ from cynosure.catalog.errors import (
     ViewExists,
 )
 from cynosure.catalog.names import (
+    ADOPTING,
     CLOSED,
     Identifier,
     Namespace,
+    facade_key,
     generic_key,
     namespace_key,
     namespace_text,
@@ -125,8 +127,8 @@ async def load_generic(view: View, ref: ObjRef) -> GenericTableEntity:
 
 
 async def require_any_table_ref(view: View, table: Identifier) -> ObjRef:
-    """Where the state of a table or of a generic table is; `NoSuchTable` when there is neither."""
-    for key in (table_key(table), generic_key(table)):
+    """Where the state of a table, generic table or facade is; `NoSuchTable` when there is none."""
+    for key in (table_key(table), generic_key(table), facade_key(table)):
         value = await view.find("names", key)
         if value is not None:
             return ObjRef.unpack(value)
@@ -135,6 +137,7 @@ async def require_any_table_ref(view: View, table: Identifier) -> ObjRef:
 
 async def require_free_name(view: View, name: Identifier, *, for_view: bool) -> None:
     """Refuse a name that a table, view or generic table has. The namespace must exist."""
+    await _require_unpromised(view, name)
     if await view.find("names", table_key(name)) is not None:
         raise TableExists(str(name), is_wanted_by_view=for_view)
     if await view.find("names", view_key(name)) is not None:
@@ -145,6 +148,7 @@ async def require_free_name(view: View, name: Identifier, *, for_view: bool) -> 
 
 async def require_free_generic_name(view: View, name: Identifier) -> None:
     """`require_free_name` for a generic table."""
+    await _require_unpromised(view, name)
     if await view.find("names", generic_key(name)) is not None:
         raise GenericTableExists(str(name))
     if await view.find("names", table_key(name)) is not None:
@@ -155,6 +159,15 @@ async def require_free_generic_name(view: View, name: Identifier) -> None:
 
 async def require_free_target(view: View, source: Identifier, destination: Identifier) -> None:
     """Refuse to rename onto a name that a table, view or generic table has."""
+    await _require_unpromised(view, destination)
     for kind, key_of in (("Table", table_key), ("View", view_key), ("Generic table", generic_key)):
         if await view.find("names", key_of(destination)) is not None:
             raise RenameTargetTaken(str(source), str(destination), taken_by=kind)
+
+
+async def _require_unpromised(view: View, name: Identifier) -> None:
+    """Refuse a name of something that is on its way here from another catalog: it is as good as there."""
+    if await view.find(ADOPTING, table_key(name)) is not None:
+        raise TableExists(str(name))
+    if await view.find(ADOPTING, view_key(name)) is not None:
+        raise ViewExists(str(name))

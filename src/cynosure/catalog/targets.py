@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from cynosure.auth.targets import NoSteps
-from cynosure.catalog.entities import GENERIC_TABLE, NAMESPACE, POLICY
+from cynosure.catalog.entities import GENERIC_TABLE, NAMESPACE, POLICY, TABLE_FACADE
 from cynosure.catalog.errors import (
     NoSuchGenericTable,
     NoSuchNamespace,
@@ -206,7 +206,7 @@ class GenericTableTarget(_Leaf, frozen=True):
 
 
 class AnyTableTarget(_Leaf, frozen=True):
-    """A table or a generic table, whichever has the name: what privileges of tables are granted on."""
+    """A table, generic table or facade, whichever has the name: what privileges of tables are granted on."""
 
     kind: ClassVar[str] = "table"
 
@@ -222,6 +222,8 @@ class AnyTableTarget(_Leaf, frozen=True):
         """Its stable id."""
         if ref.type == GENERIC_TABLE.name:
             return (await load_generic(view, ref)).id
+        if ref.type == TABLE_FACADE.name:
+            return (await view.load_many(TABLE_FACADE, [ref.id]))[0].id
         return (await load_identity(view, ref))[0]
 
 

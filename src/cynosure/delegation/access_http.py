@@ -22,8 +22,9 @@ from cynosure.delegation.jobs.port import JobFailed
 from cynosure.storage.errors import StorageRefused
 from cynosure.storage.fileio import FileIO
 from cynosure.storage.location import Location
-from cynosure.storage.open_vended import find_expiry_ms, open_vended
+from cynosure.storage.open_vended import open_vended
 from cynosure.storage.settings import StorageSettings
+from cynosure.storage.vended_expiry import find_expiry_ms
 
 T = TypeVar("T")
 

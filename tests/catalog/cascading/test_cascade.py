@@ -1,7 +1,7 @@
 """Namespaces and catalogs that are dropped with all they hold: what goes, what stops it, how it goes on."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -39,11 +39,13 @@ from cynosure.testing.small_access import P, People, on_catalog, on_table
 from cynosure.testing.small_catalog import ROOT, SCHEMA, make_catalog, open_directory_in
 from cynosure.testing.small_keys import with_key
 from tests.catalog.policies.made import COMPACTION, ENABLED
+from tests.catalog.purging.running_out import put_forward, wait_until_waited_for
 from tests.catalog.tables import make
 from tests.catalog.world import VERSION
 
 pytestmark = pytest.mark.anyio
 
+TIMEOUT_S = 60.0
 A: Namespace = ("a",)
 AB: Namespace = ("a", "b")
 OTHER: Namespace = ("other",)
@@ -71,8 +73,8 @@ class Opened:
         return TaskStatus.SUCCESS
 
 
-def open_with(folder: Path, *, mode: PurgeMode = "sync", timeout_s: float = 60.0, url: str = "memory:"):
-    settings = DelegationSettings(mode=mode, sync_timeout=timedelta(seconds=timeout_s))
+def open_with(folder: Path, *, mode: PurgeMode = "sync", url: str = "memory:"):
+    settings = DelegationSettings(mode=mode, sync_timeout=timedelta(seconds=TIMEOUT_S))
     return open_directory_in(folder / "files", url=url, delegation=settings)
 
 
@@ -255,22 +257,34 @@ async def test_purges_run_at_the_same_time_and_are_waited_for(opened: Opened) ->
     assert await opened.names() == LEFT
 
 
-async def test_the_time_is_over_with_the_tasks_named_and_a_repeat_goes_on(tmp_path: Path) -> None:
-    async with open_with(tmp_path, timeout_s=0.3) as directory:
-        opened = await fill(directory, tmp_path)
+async def run_out_of_time(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, cascade: Coroutine[None, None, None], purges: int
+) -> errors.CascadeUnderWay:
+    """How a cascade ends whose time is over while it waits for so many purges."""
+    monkeypatch.setattr("cynosure.catalog.purging.purge._LONGEST_WAIT_S", 0.05)
+    dropping = asyncio.create_task(cascade)
+    await wait_until_waited_for(opened.executor, monkeypatch, purges)
+    put_forward(opened.directory.shared.persistence.clock, monkeypatch, TIMEOUT_S)
+    with pytest.raises(errors.CascadeUnderWay) as over:
+        await asyncio.wait_for(dropping, 30)
+    return over.value
 
-        with pytest.raises(errors.CascadeUnderWay) as over:
-            await drop_namespace_cascade(opened.catalog, with_key(ROOT), A, is_purging=True)
-        orders = {order.task_id: order for order in opened.executor.orders}
-        plan = await plan_namespace_cascade(opened.catalog, ROOT, A, is_purging=True)
-        for order in orders.values():
-            await opened.executor.end(order.task_id, await opened.purge(order), is_begun=True)
-        await drop_namespace_cascade(opened.catalog, with_key(ROOT, is_repeat=True), A, is_purging=True)
 
-        assert len(orders) == 2
-        assert all(task_id in over.value.fix for task_id in orders)
-        assert (plan.tables, plan.purges_under_way) == (0, 2)
-        assert await opened.names() == LEFT
+async def test_the_time_is_over_with_the_tasks_named_and_a_repeat_goes_on(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cascade = drop_namespace_cascade(opened.catalog, with_key(ROOT), A, is_purging=True)
+    over = await run_out_of_time(opened, monkeypatch, cascade, purges=2)
+    orders = {order.task_id: order for order in opened.executor.orders}
+    plan = await plan_namespace_cascade(opened.catalog, ROOT, A, is_purging=True)
+    for order in orders.values():
+        await opened.executor.end(order.task_id, await opened.purge(order), is_begun=True)
+    await drop_namespace_cascade(opened.catalog, with_key(ROOT, is_repeat=True), A, is_purging=True)
+
+    assert len(orders) == 2
+    assert all(task_id in over.fix for task_id in orders)
+    assert (plan.tables, plan.purges_under_way) == (0, 2)
+    assert await opened.names() == LEFT
 
 
 async def test_a_purge_that_failed_half_way_is_tried_again_by_a_repeat(opened: Opened) -> None:
@@ -305,11 +319,13 @@ async def test_in_async_mode_the_namespace_goes_while_files_are_deleted(tmp_path
         assert len(await load_tombstones_below(await opened.catalog.read(), A)) == 2
 
 
-async def test_a_catalog_waits_for_its_purges_in_every_mode(tmp_path: Path) -> None:
-    async with open_with(tmp_path, mode="fire-and-forget", timeout_s=0.3) as directory:
+async def test_a_catalog_waits_for_its_purges_in_every_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_with(tmp_path, mode="fire-and-forget") as directory:
         opened = await fill(directory, tmp_path)
-        with pytest.raises(errors.CascadeUnderWay):
-            await drop_catalog_cascade(directory, ROOT, "lake", is_purging=True)
+        cascade = drop_catalog_cascade(directory, ROOT, "lake", is_purging=True)
+        await run_out_of_time(opened, monkeypatch, cascade, purges=3)
         assert (await directory.open(ROOT.realm, "lake")).entity.name == "lake"
 
         orders = {order.task_id: order for order in opened.executor.orders}

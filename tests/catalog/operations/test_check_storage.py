@@ -34,7 +34,7 @@ Check = Callable[..., Awaitable[StorageCheck]]
 async def hasty(tmp_path: Path) -> AsyncIterator[Directory]:
     """Catalogs whose server does not wait long for their storages."""
     settings = StorageSettings(
-        connect_timeout=timedelta(seconds=1), operation_timeout=timedelta(seconds=5), retries=0
+        connect_timeout=timedelta(seconds=10), operation_timeout=timedelta(seconds=30), retries=0
     )
     async with open_directory_in(tmp_path, storage=settings) as directory:
         yield directory

@@ -82,7 +82,7 @@ async def task_of(scanned: Scanned, caller: Caller = ROOT) -> str:
 
 
 async def eventually(look: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not await look():  # noqa: ASYNC110 - only asking tells
             await asyncio.sleep(0.001)
 

@@ -130,7 +130,7 @@ async def test_who_may_not_purge_learns_nothing_and_joins_nothing(purging: Purgi
         await purge(purging, caller=dropper)
     # What was granted on the table counts for what is left of it.
     joined = asyncio.create_task(purge(purging, caller=purger))
-    await asyncio.sleep(0.05)
+    await purging.executor.until(lambda: len(purging.executor.orders) == 2)
     assert not joined.done()
     await purging.succeed()
     await asyncio.wait_for(asyncio.gather(drop, joined), 10)

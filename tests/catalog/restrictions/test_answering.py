@@ -60,10 +60,10 @@ async def test_answers_are_kept_up_to_a_number(tmp_path: Path, monkeypatch: pyte
         wanted = [ReadRestrictions(projections={id_: "replace-with-null"}) for id_ in (1, 2, 3)]
         answers = RestrictedAnswers()
 
-        first = answers.get(table, "all", wanted[0])
-        answers.get(table, "all", wanted[1])
-        assert answers.get(table, "all", wanted[0]) is first
-        answers.get(table, "all", wanted[2])
+        first = answers.get(table, "all", wanted[0].json)
+        answers.get(table, "all", wanted[1].json)
+        assert answers.get(table, "all", wanted[0].json) is first
+        answers.get(table, "all", wanted[2].json)
 
-        assert answers.get(table, "all", wanted[0]) is first, "used last but one"
+        assert answers.get(table, "all", wanted[0].json) is first, "used last but one"
         assert len(answers) == 2

@@ -70,9 +70,11 @@ async def test_who_has_waited_long_enough_is_told_that_it_goes_on(world: World) 
         assert late.status_code == 504
         assert late.json()["error_code"] == "TASK_STILL_RUNNING"
         task_id = late.json()["delegation_task_id"]
+        await gate.entered.wait()
         assert (await http.get(f"{BASE}/tasks/{task_id}")).json()["status"] == "RUNNING"
 
-        gate.opened.set()
+    gate.opened.set()
+    async with world.client() as http:
         again = await http.post(SYNC, json=payload())
         assert (again.status_code, again.json()["delegation_task_id"]) == (200, task_id)
 

@@ -44,7 +44,7 @@ from tests.catalog.tables import T, decoded, make
 pytestmark = pytest.mark.anyio
 QUICK = DelegationSettings(
     service=ServiceSettings(polling=timedelta(milliseconds=50)),
-    task=TaskSettings(lease=LeaseSettings(timedelta(seconds=2))),
+    task=TaskSettings(lease=LeaseSettings(timedelta(seconds=60))),
     retry=RetriesSettings(table_purge=RetrySettings(10, timedelta(milliseconds=100))),
 )
 

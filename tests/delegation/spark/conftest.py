@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Spark starts slowly."""
     for item in items:
         if HERE in item.path.parents:
-            item.add_marker(pytest.mark.timeout(170))
+            item.add_marker(pytest.mark.timeout(600))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -11,8 +11,8 @@ import pyspark
 import pytest
 
 from cynosure.delegation.jobs.compaction.job import CompactionJob
-from cynosure.delegation.spark.environment import make_environment
 from cynosure.delegation.spark.session import EXTENSIONS
+from cynosure.spark.environment import make_environment
 from cynosure.testing.catalog_server import CatalogServer
 from cynosure.testing.harness.probes import tcp_ready
 from cynosure.testing.harness.processes import Processes

@@ -15,7 +15,7 @@ import pytest
 
 from cynosure.common.delegated.vocabulary import TaskType
 from cynosure.common.errors import Misconfigured, Unavailable
-from cynosure.delegation.spark import runner as runner_module
+from cynosure.spark import keeper as keeper_module
 from cynosure.testing.login import make_credential
 from tests.delegation.spark.conftest import spark_settings
 from tests.delegation.spark.test_runner import wait_for
@@ -38,8 +38,16 @@ def is_alive(process: psutil.Process) -> bool:
 def find_scratch(family: list[psutil.Process]) -> Path:
     """Where a driver keeps its files."""
     option = "-Djava.io.tmpdir="
-    words = [word for each in family for word in each.cmdline() if word.startswith(option)]
+    words = [word for each in family for word in read_command(each) if word.startswith(option)]
     return Path(words[0].removeprefix(option))
+
+
+def read_command(process: psutil.Process) -> list[str]:
+    """How it was started; nothing of one that has just ended, as Java's helpers do."""
+    try:
+        return process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return []
 
 
 def test_a_driver_that_is_killed_costs_one_attempt(local_lake: Lake):
@@ -103,11 +111,12 @@ asyncio.run(main())
 def test_nothing_outlives_a_service_that_is_killed():
     with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout
-        pid = int(parent.stdout.readline())
-        family = find_family(pid)
-        scratch = find_scratch(family)
-        assert scratch.is_dir()
-        parent.kill()
+        try:
+            family = find_family(int(parent.stdout.readline()))
+            scratch = find_scratch(family)
+            assert scratch.is_dir()
+        finally:
+            parent.kill()
     end = time.monotonic() + 60
     while any(map(is_alive, family)) or scratch.exists():
         assert time.monotonic() < end, "something of the driver is still there"
@@ -150,7 +159,7 @@ class Driver:
 
 
 def test_a_driver_that_nobody_uses_ends_and_one_that_works_stays(loop: Loop, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(runner_module, "DriverProcess", Driver)
+    monkeypatch.setattr(keeper_module, "DriverProcess", Driver)
     order = make_order("c", TaskType.DATA_COMPACTION, ("a", "b"))
     settings = spark_settings(idle_timeout=timedelta(milliseconds=1))
 

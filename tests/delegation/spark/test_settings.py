@@ -26,12 +26,12 @@ from cynosure.common.errors import (
     Unavailable,
 )
 from cynosure.delegation.jobs.port import JobFailed, JobPostponed
-from cynosure.delegation.spark.environment import make_environment
 from cynosure.delegation.spark.java_errors import to_error
 from cynosure.delegation.spark.session import make_config
 from cynosure.delegation.spark.table import literal, quote
-from cynosure.delegation.spark.trust import make_trust
-from cynosure.delegation.spark.wire import hear, tell
+from cynosure.spark.environment import make_environment
+from cynosure.spark.trust import make_trust
+from cynosure.spark.wire import hear, tell
 from tests.engines.java import find_java
 
 MASTERS = {
@@ -85,6 +85,7 @@ def test_what_the_operator_says_wins_and_jars_are_added(tmp_path: Path):
     assert config["spark.driver.memory"] == "300m"
     assert config["spark.driver.extraJavaOptions"].split() == [
         f"-Djava.io.tmpdir={tmp_path}",
+        "-XX:ReservedCodeCacheSize=512m",
         "-Dtls=1",
         "-Dmine=1",
     ]

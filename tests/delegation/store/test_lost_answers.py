@@ -132,7 +132,7 @@ async def test_a_lost_lease_in_a_store_of_objects_is_found_by_the_next_call() ->
         return moved
 
     # The commit loop looks for the outcome by itself, and gives up at its deadline.
-    settings = PersistenceSettings(commit_deadline=timedelta(milliseconds=300))
+    settings = PersistenceSettings(commit_deadline=timedelta(seconds=2))
     async with open_persistence_on(backend, settings, initialise=True) as persistence:
         store = ObjectTaskStore(persistence, DEFAULT_REALM)
         await store.insert(new("a"))

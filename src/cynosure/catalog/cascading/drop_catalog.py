@@ -12,6 +12,7 @@ from cynosure.auth.committing import end_rehearsal, find_recalled, refusing, wit
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.receipts import NOTHING
 from cynosure.catalog.cascading.emptying import Emptying
+from cynosure.catalog.closing import require_not_adopting, require_not_moving
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.operations.drop_catalog import checking_drop, drop_catalog
 
@@ -31,6 +32,9 @@ async def drop_catalog_cascade(
         await check(await directory.read(caller.realm))
         end_rehearsal(caller)
         catalog = await directory.open(caller.realm, name)
+        await require_not_adopting(await catalog.read(), name)
+        if catalog.is_federated:
+            await require_not_moving(await catalog.read(), name)
         emptying = Emptying(catalog, without_key(caller), (), is_purging=is_purging, is_waiting=True)
         await emptying.run(await emptying.weigh())
     await drop_catalog(directory, caller, name)

@@ -11,6 +11,7 @@ from cynosure.auth.committing import end_rehearsal, find_recalled, refusing, wit
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.receipts import NOTHING
 from cynosure.catalog.cascading.emptying import Emptying
+from cynosure.catalog.errors import OwnedElsewhere
 from cynosure.catalog.names import Namespace
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.drop_namespace import drop_namespace
@@ -30,6 +31,9 @@ async def drop_namespace_cascade(
     async with refusing(catalog.committer, caller, ops.DROP_NAMESPACE.name):
         await check(await catalog.read())
         end_rehearsal(caller)
+        if catalog.is_federated:
+            # Dropped here only, all of it would be seen again with the next look at the remote.
+            raise OwnedElsewhere("drop-namespace-cascade")
         is_waiting = is_purging and catalog.shared.delegation.mode == "sync"
         emptying = Emptying(
             catalog, without_key(caller), namespace, is_purging=is_purging, is_waiting=is_waiting

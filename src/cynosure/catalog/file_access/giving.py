@@ -10,7 +10,7 @@ Must not break: whoever calls has authorized the caller for exactly this, on the
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from cynosure.auth.caller import Caller
+from cynosure.auth.caller import RENEWED_CREDENTIALS, Caller
 from cynosure.catalog.file_access.modes import Delegation
 from cynosure.catalog.file_access.scope import table_scope
 from cynosure.catalog.managed.state import TableState
@@ -71,6 +71,9 @@ async def give_access(
 async def load_vended(catalog: OpenCatalog, caller: Caller, table: Identifier, scope: Scope) -> Vended | None:
     """Credentials for a validated scope, from memory if they are; `None` where the store gives none."""
     vending = catalog.storage.vending
+    if RENEWED_CREDENTIALS in caller.capabilities:
+        # It asks again while it reads: what leaks from one of its workers is soon of no use.
+        vending = catalog.storage.scan_vending or vending
     if vending is None:
         return None
     subject = subject_of(catalog, caller, table)

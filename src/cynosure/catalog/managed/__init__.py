@@ -6,6 +6,7 @@ from pre-encoded JSON; the metadata file in object storage is an export for othe
 
 - `state.py`       stored form of a table, and the objects it points to
 - `parts.py`       which pieces of a table are objects already, so that only new ones are written
+- `sharing.py`     the same for versions that another catalog made
 - `table.py`       a table in memory: state, metadata, answers
 - `loading.py`     from the store into memory; `saving.py` back
 - `recent.py`      tables in memory, bounded by bytes

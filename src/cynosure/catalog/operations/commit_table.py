@@ -128,7 +128,7 @@ async def _prepare_creation(
     await require_free_name(view, change.table, for_view=False)
     check_requirements(None, change.requirements)
     metadata = apply_change(catalog, None, change)
-    staged = await _find_promised(view, caller, change.table, metadata)
+    staged = await find_promised(view, caller, change.table, metadata)
     entity_id = catalog.shared.persistence.ids.next() if staged is None else staged.id
     changes: Changes = {} if staged is None else fulfilling(staged)
     claimant = changer_of(catalog, caller, entity_id)
@@ -140,7 +140,7 @@ async def _prepare_creation(
     return Prepared(Changed(created.result, []), created.changes, created.objects, created.feed)
 
 
-async def _find_promised(
+async def find_promised(
     view: View, caller: Caller, table: Identifier, metadata: TableMetadata
 ) -> StagedTable | None:
     """The reservation that this creation fulfils: of this principal, for this name, this very table."""

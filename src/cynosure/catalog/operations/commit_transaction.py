@@ -63,21 +63,10 @@ def _applied(changed: list[Changed]) -> _Applied:
 
 async def commit_transaction(catalog: OpenCatalog, caller: Caller, changes: Sequence[TableChange]) -> None:
     """Apply all changes, in their order, or none."""
-    if not changes:
-        # Without a table there is nothing to be authorized for, so this would be open to everyone.
-        raise BadInput("A transaction changes nothing", field="table-changes", fix="Name at least one table.")
-    if len(changes) > MAX_CHANGES:
-        raise BadInput(
-            "A transaction has too many changes",
-            field="table-changes",
-            fix=f"Send at most {MAX_CHANGES} at once.",
-            changes=len(changes),
-        )
-    for change in changes:
-        check_reserved_in(change)
+    check_changes(changes)
 
     async def check(view: View) -> Guards:
-        return await _authorize_all(catalog, caller, view, changes)
+        return await authorize_all(catalog, caller, view, changes)
 
     committer, name, recall = catalog.committer, ops.COMMIT_TRANSACTION.name, _RecalledFiles()
     if await find_recalled(committer, caller, check=check, recall=recall) is not None:
@@ -108,6 +97,22 @@ async def commit_transaction(catalog: OpenCatalog, caller: Caller, changes: Sequ
         remove_outdated(catalog, changed)
 
 
+def check_changes(changes: Sequence[TableChange]) -> None:
+    """Refuse a transaction that no state could make right."""
+    if not changes:
+        # Without a table there is nothing to be authorized for, so this would be open to everyone.
+        raise BadInput("A transaction changes nothing", field="table-changes", fix="Name at least one table.")
+    if len(changes) > MAX_CHANGES:
+        raise BadInput(
+            "A transaction has too many changes",
+            field="table-changes",
+            fix=f"Send at most {MAX_CHANGES} at once.",
+            changes=len(changes),
+        )
+    for change in changes:
+        check_reserved_in(change)
+
+
 async def _authorize(catalog: OpenCatalog, caller: Caller, view: View, change: TableChange) -> Guards:
     if change.is_creation:
         target = catalog.namespace(change.table.namespace)
@@ -115,7 +120,7 @@ async def _authorize(catalog: OpenCatalog, caller: Caller, view: View, change: T
     return await catalog.authorize(view, caller, ops.COMMIT_TRANSACTION, catalog.table(change.table))
 
 
-async def _authorize_all(
+async def authorize_all(
     catalog: OpenCatalog, caller: Caller, view: View, changes: Sequence[TableChange]
 ) -> Guards:
     """What all of it rests on, on one state, where a table that it creates may be missing.

@@ -10,16 +10,19 @@ A request that is made again under its Idempotency-Key finds its own entry, and 
 Must not break: that it does so only while the catalog is listed. A dropped one stays without references.
 """
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.committing import end_rehearsal, find_recalled, refusing
 from cynosure.auth.errors import NoSuchPrincipalRole
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.targets import RealmTarget
+from cynosure.catalog.check_connection import check_warehouse
+from cynosure.catalog.connection import Connection, ConnectionSecrets
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.entities import CATALOG, CatalogEntity, CatalogKind
 from cynosure.catalog.errors import CatalogExists
+from cynosure.catalog.federated_properties import check_federated_properties, is_federated_property
 from cynosure.catalog.guards import Guards
 from cynosure.catalog.listed import (
     RecalledCatalog,
@@ -30,6 +33,7 @@ from cynosure.catalog.listed import (
 )
 from cynosure.catalog.properties import check_no_secrets, check_properties, check_reserved
 from cynosure.catalog.roles.first_role import ensure_catalog_admin
+from cynosure.common.errors import BadInput
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
 from cynosure.persistence.index import encode_key
@@ -53,6 +57,10 @@ class NewCatalog(Struct, frozen=True, kw_only=True):
     kind: CatalogKind = "INTERNAL"
     admins: tuple[str, ...] | None = None
     """Names of the principal roles that get `catalog_admin`; without any, `service_admin`."""
+    connection: Connection | None = None
+    """Of an external catalog that is federated; without secrets."""
+    connection_secrets: ConnectionSecrets | None = None
+    """In clear; sealed before anything is stored."""
 
 
 async def create_catalog(directory: Directory, caller: Caller, wanted: NewCatalog) -> CatalogEntity:
@@ -119,20 +127,33 @@ def _new_entity(
     directory: Directory, caller: Caller, wanted: NewCatalog, catalog_id: CatalogId
 ) -> CatalogEntity:
     now_us = directory.shared.persistence.clock.now_us()
+    owner = (caller.realm, catalog_id)
+    if wanted.connection is not None and wanted.kind != "EXTERNAL":
+        raise BadInput(
+            "Only an external catalog has a connection",
+            field="connectionConfigInfo",
+            fix="Make the type EXTERNAL, or leave the connection out.",
+        )
     entity = CatalogEntity(
         id=catalog_id,
         name=check_catalog_name(wanted.name),
         base_location=wanted.base_location,
-        storage=directory.storages.seal(wanted.storage, wanted.storage_keys, (caller.realm, catalog_id)),
+        storage=directory.storages.seal(wanted.storage, wanted.storage_keys, owner),
         created_us=now_us,
         updated_us=now_us,
         properties=dict(wanted.properties),
         kind=wanted.kind,
+        connected_to=UNSET
+        if wanted.connection is None
+        else directory.connections.seal(wanted.connection, wanted.connection_secrets, owner),
     )
     check_properties(entity.properties, directory.shared.settings.sizes)
-    check_reserved(entity.properties)
+    check_reserved(name for name in entity.properties if not is_federated_property(name))
+    check_federated_properties(entity.properties, is_federated=entity.connection is not None)
     check_no_secrets(entity.properties)
     check_locations(entity)
+    if entity.connection is not None:
+        check_warehouse(entity.connection, entity.base_location)
     return entity
 
 

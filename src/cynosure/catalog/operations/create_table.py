@@ -71,7 +71,7 @@ class _Built(NamedTuple):
     places: Places
 
 
-class _Staged(NamedTuple):
+class Staged(NamedTuple):
     """A table that is promised, or could be created now."""
 
     entity_id: ObjId
@@ -98,16 +98,18 @@ class _Staged(NamedTuple):
         return table.state
 
 
-class _RecalledStaged:
+class RecalledStaged:
     """From the reservation, which keeps the metadata when the request has a key."""
 
-    def keep(self, result: _Staged, key: RequestKey) -> bytes:
+    def keep(self, result: Staged, key: RequestKey) -> bytes:
+        """See `Recall.keep`."""
         return ObjRef(result.entity_id, STAGED.name).pack()
 
-    async def recall(self, done: Done) -> _Staged:
+    async def recall(self, done: Done) -> Staged:
+        """See `Recall.recall`."""
         (staged,) = await done.after.load_many(STAGED, [ObjRef.unpack(done.data).id])
         json = done.key.open(staged.sealed_metadata)
-        return _Staged(staged.id, parse_metadata(json), json, staged.claims)
+        return Staged(staged.id, parse_metadata(json), json, staged.claims)
 
 
 async def create_table(
@@ -155,13 +157,13 @@ async def _look_ahead(
     table: Identifier,
     wanted: CreateTable,
     entity_id: ObjId,
-) -> _Staged:
+) -> Staged:
     """Staged for a client with access of its own: refused when it could not be created now, and not kept.
 
     Unless an earlier attempt asked for access and got it: then it is promised, as it was told then.
     """
     check = catalog.checking(caller, operation, catalog.namespace(table.namespace))
-    recalled = await find_recalled(catalog.committer, caller, check=check, recall=_RecalledStaged())
+    recalled = await find_recalled(catalog.committer, caller, check=check, recall=RecalledStaged())
     if recalled is not None:
         return recalled.result
     state = await catalog.read()
@@ -169,7 +171,7 @@ async def _look_ahead(
     end_rehearsal(caller)
     metadata, places = await _build(catalog, state, table, wanted, entity_id)
     await claim(state, creator_of(catalog, caller, table, entity_id), places)
-    return _Staged(entity_id, metadata, encode_metadata(metadata), places.claims)
+    return Staged(entity_id, metadata, encode_metadata(metadata), places.claims)
 
 
 async def _reserve(
@@ -179,33 +181,45 @@ async def _reserve(
     table: Identifier,
     wanted: CreateTable,
     entity_id: ObjId,
-) -> _Staged:
+) -> Staged:
     """Staged for a client that is given access: its places are nobody else's from here on."""
-    persistence = catalog.shared.persistence
 
-    async def prepare(view: View) -> Prepared[_Staged]:
+    async def prepare(view: View) -> Prepared[Staged]:
         await require_open(view)
         metadata, places = await _build(catalog, view, table, wanted, entity_id)
-        claimed = await claim(view, creator_of(catalog, caller, table, entity_id), places)
-        json = encode_metadata(metadata)
-        staged = StagedTable(
-            id=entity_id,
-            path=(*table.namespace, table.name),
-            table_uuid=metadata.table_uuid,
-            location=metadata.location,
-            claims=claimed.claims,
-            principal_id=principal_id_of(caller),
-            principal=caller.principal,
-            created_us=persistence.clock.now_us(),
-            sealed_metadata=b"" if caller.key is None else caller.key.seal(json),
-        )
-        # The first object of this id: the table's own states get ids of their own.
-        new, changes = adding(staged, entity_id)
-        merge(changes, claimed.changes)
-        return Prepared(_Staged(entity_id, metadata, json, places.claims), changes, [new])
+        return await prepare_reservation(catalog, caller, view, table, metadata, places, entity_id)
 
     target = catalog.namespace(table.namespace)
-    return (await catalog.commit(caller, operation, (target,), prepare, _RecalledStaged())).result
+    return (await catalog.commit(caller, operation, (target,), prepare, RecalledStaged())).result
+
+
+async def prepare_reservation(
+    catalog: OpenCatalog,
+    caller: Caller,
+    view: View,
+    table: Identifier,
+    metadata: TableMetadata,
+    places: Places,
+    entity_id: ObjId,
+) -> Prepared[Staged]:
+    """The change that promises a table to the caller, with its places."""
+    claimed = await claim(view, creator_of(catalog, caller, table, entity_id), places)
+    json = encode_metadata(metadata)
+    staged = StagedTable(
+        id=entity_id,
+        path=(*table.namespace, table.name),
+        table_uuid=metadata.table_uuid,
+        location=metadata.location,
+        claims=claimed.claims,
+        principal_id=principal_id_of(caller),
+        principal=caller.principal,
+        created_us=catalog.shared.persistence.clock.now_us(),
+        sealed_metadata=b"" if caller.key is None else caller.key.seal(json),
+    )
+    # The first object of this id: the table's own states get ids of their own.
+    new, changes = adding(staged, entity_id)
+    merge(changes, claimed.changes)
+    return Prepared(Staged(entity_id, metadata, json, places.claims), changes, [new])
 
 
 async def _build(
@@ -215,18 +229,24 @@ async def _build(
     await require_free_name(view, table, for_view=False)
     location = wanted.location or default_location(catalog, namespace, table, entity_id)
     places = places_of(catalog, location, wanted.properties)
-    persistence = catalog.shared.persistence
-    metadata = new_table_metadata(
+    table_uuid = str(uuid.UUID(int=catalog.shared.persistence.rng.getrandbits(128), version=4))
+    return _Built(build_metadata(catalog, wanted, location, table_uuid), places)
+
+
+def build_metadata(
+    catalog: OpenCatalog, wanted: CreateTable, location: str, table_uuid: str
+) -> TableMetadata:
+    """The first metadata of a table."""
+    return new_table_metadata(
         schema=wanted.schema,
         partition_spec=wanted.partition_spec,
         sort_order=wanted.write_order,
         location=location.rstrip("/"),
         properties=wanted.properties,
-        table_uuid=str(uuid.UUID(int=persistence.rng.getrandbits(128), version=4)),
-        now_ms=persistence.clock.now_us() // 1000,
+        table_uuid=table_uuid,
+        now_ms=catalog.shared.persistence.clock.now_us() // 1000,
         limits=catalog.limits,
     )
-    return _Built(metadata, places)
 
 
 def prepared_creation(table: Identifier, version: Version, claimed: Claimed) -> Prepared[ManagedTable]:

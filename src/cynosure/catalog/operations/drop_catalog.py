@@ -15,6 +15,7 @@ from cynosure.auth.committing import Check, end_rehearsal, find_recalled, refusi
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.receipts import NOTHING
 from cynosure.auth.request_key import Refused
+from cynosure.catalog.ceding import is_ceded
 from cynosure.catalog.closing import close, find_marks, reopen
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.entities import CatalogEntity
@@ -28,7 +29,10 @@ from cynosure.persistence.index import encode_key
 
 
 async def drop_catalog(directory: Directory, caller: Caller, name: str) -> None:
-    """Drop it. `NoSuchCatalog` when there is none, `CatalogNotEmpty` when it holds namespaces."""
+    """Drop it. `NoSuchCatalog` when there is none, `CatalogNotEmpty` when it holds namespaces.
+
+    A federated one is dropped with what was seen of its remote, which keeps all of it.
+    """
     committer, check = directory.committer(caller.realm), checking_drop(directory, caller, name)
     if await find_recalled(committer, caller, check=check, recall=NOTHING) is not None:
         return
@@ -36,7 +40,8 @@ async def drop_catalog(directory: Directory, caller: Caller, name: str) -> None:
         view = await directory.read(caller.realm)
         seen, _ = await directory.authorize_on(view, caller, ops.DROP_CATALOG, name)
         end_rehearsal(caller)
-        await close(directory.shared, caller, seen.entity.id, name)
+        is_federated = seen.entity.connection is not None
+        await close(directory.shared, caller, seen.entity.id, name, is_federated=is_federated)
     # Order: unlisted only after nothing can be written to it any more.
     try:
         await directory.commit_authorizing(
@@ -95,6 +100,8 @@ def _unlist(
             "names": {key: None},
             "ids": {encode_key(entity.id): None},
             "locations": dict.fromkeys(location_keys(entity)),
+            # Of what was given to it. What it gave stays the taker's: whoever comes there next is another.
+            "ceded": {each: None for each in location_keys(entity) if await is_ceded(view, each)},
         }
         return Prepared(None, changes, feed=[change], guards=guards)
 

@@ -5,9 +5,10 @@ from typing import Final
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.receipts import NOTHING
-from cynosure.catalog.dropped import Removal
+from cynosure.catalog.dropping import make_drop_of
 from cynosure.catalog.entities import NAMESPACE
 from cynosure.catalog.errors import NamespaceNotEmpty, NoSuchNamespace
+from cynosure.catalog.managed.identity import Held
 from cynosure.catalog.names import (
     Namespace,
     children_prefix,
@@ -21,7 +22,6 @@ from cynosure.catalog.names import (
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.resolve import require_open
 from cynosure.persistence.commit import Prepared, View
-from cynosure.persistence.index import encode_id_key
 from cynosure.persistence.objects import ObjRef
 
 _HELD: Final = (tables_prefix, children_prefix, views_prefix, generics_prefix, policies_prefix)
@@ -30,7 +30,6 @@ _HELD: Final = (tables_prefix, children_prefix, views_prefix, generics_prefix, p
 
 async def drop_namespace(catalog: OpenCatalog, caller: Caller, namespace: Namespace) -> None:
     """Drop it. `NamespaceNotEmpty` when it holds anything, `NoSuchNamespace` when there is none."""
-    persistence = catalog.shared.persistence
     key = namespace_key(namespace)
 
     async def prepare(view: View) -> Prepared[None]:
@@ -41,22 +40,8 @@ async def drop_namespace(catalog: OpenCatalog, caller: Caller, namespace: Namesp
         await _require_empty(view, namespace)
         state = ObjRef.unpack(value)
         (entity,) = await view.load_many(NAMESPACE, [state.id])
-        removal = Removal(
-            "namespace",
-            drop_id=persistence.ids.next(),
-            entity_id=entity.id,
-            path=namespace,
-            name_key=key,
-            state=state,
-            caller=caller,
-            now_us=persistence.clock.now_us(),
-        )
-        return Prepared(
-            None,
-            changes={"names": {key: None}, "ids": {encode_id_key(entity.id): None}, "dropped": removal.entry},
-            objects=[removal.new],
-            feed=[removal.change],
-        )
+        held = Held(entity.id, "")
+        return make_drop_of("namespace", catalog, caller, namespace, key, state, held).prepared()
 
     await catalog.commit(caller, ops.DROP_NAMESPACE, (catalog.namespace(namespace),), prepare, NOTHING)
 

@@ -94,7 +94,7 @@ async def _shown(catalog: OpenCatalog, caller: Caller, state: State, found: Appl
         ops.LOAD_POLICY,
         (target,),
         state,
-        is_hiding=shared.access.hide_existence,
+        is_hiding=catalog.is_hiding,
     )
     if may_read is not None:
         return found

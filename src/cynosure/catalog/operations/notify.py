@@ -81,6 +81,13 @@ def _check(catalog: OpenCatalog, table: Identifier, told: Notification) -> None:
             fix="Change the tables of an internal catalog through this server.",
             catalog=catalog.entity.name,
         )
+    if catalog.is_federated:
+        raise BadInput(
+            "A federated catalog asks its remote and takes no notifications",
+            field="prefix",
+            fix="Send none; what the remote has now is seen when it is asked for.",
+            catalog=catalog.entity.name,
+        )
     if told.table_name not in (table.name, str(table)):
         raise BadInput(
             "The notification is about another table than its path",

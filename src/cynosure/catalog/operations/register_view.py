@@ -15,8 +15,9 @@ from cynosure.catalog.operations.create_view import prepared_creation
 from cynosure.catalog.properties import check_ours
 from cynosure.catalog.recalling import RecalledVersion, Version
 from cynosure.catalog.resolve import require_free_name, require_namespace, require_open
-from cynosure.iceberg.views import encode_view, parse_view
+from cynosure.iceberg.views import ViewMetadata, encode_view, parse_view
 from cynosure.persistence.commit import Prepared, View
+from cynosure.persistence.spi import ObjId
 
 
 async def register_view(
@@ -50,16 +51,8 @@ async def _load_version(
     persistence = catalog.shared.persistence
     # Order: the name first, so that a taken one is not answered with what is wrong with the file.
     await _require_place(view, name)
-    file = check_allowed(catalog, metadata_location, field="metadata-location")
     entity_id, state_id = persistence.ids.next(), persistence.ids.next()
-    await require_free(view, file, changer_of(catalog, caller, entity_id))  # Before it is read.
-    metadata = parse_view(await read_metadata_file(catalog, file), limits=catalog.limits)
-    location = check_allowed(catalog, metadata.location, field="location")
-    check_ours(metadata.properties)
-    others = check_paths(catalog, metadata.properties)
-    if not is_inside_table(catalog, location, metadata.properties, metadata_location):
-        others.append(file)
-    places = join_places(location, others)
+    metadata, places = await load_registrable_view(catalog, caller, view, entity_id, metadata_location)
     now_us = persistence.clock.now_us()
     state = ViewState(
         id=entity_id,
@@ -72,6 +65,21 @@ async def _load_version(
         claims=places.claims,
     )
     return ViewVersion(state_id, state), places
+
+
+async def load_registrable_view(
+    catalog: OpenCatalog, caller: Caller, view: View, entity_id: ObjId, metadata_location: str
+) -> tuple[ViewMetadata, Places]:
+    """What a file says that is to be registered, and what a view of it holds, if it may be so here."""
+    file = check_allowed(catalog, metadata_location, field="metadata-location")
+    await require_free(view, file, changer_of(catalog, caller, entity_id))  # Before it is read.
+    metadata = parse_view(await read_metadata_file(catalog, file), limits=catalog.limits)
+    location = check_allowed(catalog, metadata.location, field="location")
+    check_ours(metadata.properties)
+    others = check_paths(catalog, metadata.properties)
+    if not is_inside_table(catalog, location, metadata.properties, metadata_location):
+        others.append(file)
+    return metadata, join_places(location, others)
 
 
 async def _require_place(view: View, name: Identifier) -> None:

@@ -43,11 +43,7 @@ class ViewChange(Struct, frozen=True):
 
 async def replace_view(catalog: OpenCatalog, caller: Caller, change: ViewChange) -> ViewState:
     """Apply a change to a view; when it is as wanted already, nothing is committed."""
-    for update in change.updates:
-        if isinstance(update, SetProperties):
-            check_reserved(update.updates, field="updates")
-        elif isinstance(update, RemoveProperties):
-            check_reserved(update.removals, field="updates")
+    check_reserved_in(change)
     async with Export(catalog) as export:
 
         async def prepare(view: View) -> Prepared[Version[ViewState]]:
@@ -56,7 +52,7 @@ async def replace_view(catalog: OpenCatalog, caller: Caller, change: ViewChange)
             (base,) = await view.load_many(VIEW, [ref.id])
             before = parse_view(base.json, limits=catalog.limits)
             check_view_requirements(before, change.requirements)
-            after = _apply(catalog, before, change)
+            after = apply_view_change(catalog, before, change)
             if after is before:
                 return Prepared(Version(ref, base))
             held = Held(base.id, base.location, base.claims)
@@ -86,6 +82,16 @@ async def replace_view(catalog: OpenCatalog, caller: Caller, change: ViewChange)
     return state
 
 
-def _apply(catalog: OpenCatalog, before: ViewMetadata, change: ViewChange) -> ViewMetadata:
+def check_reserved_in(change: ViewChange) -> None:
+    """Refuse a change that sets or removes properties that are not the client's."""
+    for update in change.updates:
+        if isinstance(update, SetProperties):
+            check_reserved(update.updates, field="updates")
+        elif isinstance(update, RemoveProperties):
+            check_reserved(update.removals, field="updates")
+
+
+def apply_view_change(catalog: OpenCatalog, before: ViewMetadata, change: ViewChange) -> ViewMetadata:
+    """The view after a change; `before` itself when it is as wanted already."""
     now_ms = catalog.shared.persistence.clock.now_us() // 1000
     return apply_view_updates(before, change.updates, now_ms=now_ms, limits=catalog.limits)

@@ -1,4 +1,4 @@
-"""Change a catalog: its properties, where its files may be, how its storage is reached.
+"""Change a catalog: its properties, where its files may be, how its storage and its remote are reached.
 
 A location that is taken from a catalog is out of bounds at once: tables that are there can still be loaded,
 but not committed to, and nobody is given access to their files. The catalog keeps holding it, so that no
@@ -6,14 +6,15 @@ other catalog gets these files, until nothing of it is left there (`release_loca
 
 Whoever may write a catalog's properties may take locations from it. To give it one, or to change in any other
 way what its storage reaches and with which keys, is to decide what the server's own keys are used for: this
-takes the right to create catalogs, whose owner could have such a catalog anyway.
+takes the right to create catalogs, whose owner could have such a catalog anyway. So does any change of a
+connection.
 
 Must not break: no location leaves the catalog's hold here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from msgspec import Struct, structs
+from msgspec import UNSET, Struct, structs
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.committing import without_key
@@ -21,14 +22,20 @@ from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.operations import Operation
 from cynosure.auth.receipts import Done
 from cynosure.auth.targets import RealmTarget
+from cynosure.catalog.ceding import Cession, listing_cession
+from cynosure.catalog.changes import Changes, merge
+from cynosure.catalog.check_connection import check_warehouse
+from cynosure.catalog.connection import Connection, ConnectionSecrets
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.entities import CATALOG, CatalogEntity, KeptLocation
 from cynosure.catalog.errors import NoSuchCatalog
+from cynosure.catalog.federated_properties import check_federated_properties, is_federated_property
 from cynosure.catalog.guards import Guards, join_guards
 from cynosure.catalog.listed import (
     RecalledCatalog,
     check_locations,
     list_held,
+    load_listed,
     location_keys,
     outermost,
     require_unclaimed,
@@ -37,6 +44,7 @@ from cynosure.catalog.properties import check_no_secrets, check_properties, chec
 from cynosure.common.errors import Conflict
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
+from cynosure.persistence.commit.view import Overlay
 from cynosure.persistence.index import encode_key
 from cynosure.persistence.objects import ObjRef
 from cynosure.persistence.spi import CatalogId
@@ -55,6 +63,10 @@ class CatalogUpdate(Struct, frozen=True, kw_only=True):
     """The whole new configuration."""
     storage_keys: StorageKeys | None = None
     """New keys in clear; sealed before anything is stored."""
+    connection: Connection | None = None
+    """The whole new connection of a federated catalog, without secrets."""
+    connection_secrets: ConnectionSecrets | None = None
+    """New secrets in clear, all of them; left out, those stay that are stored."""
     version: int | None = None
     """Refuse when the catalog has another version by now."""
 
@@ -72,7 +84,8 @@ async def update_catalog(
 
     def apply(entity: CatalogEntity) -> CatalogEntity:
         wanted = change(entity) if callable(change) else change
-        check_reserved((*wanted.set_properties, *wanted.remove_properties))
+        named = (*wanted.set_properties, *wanted.remove_properties)
+        check_reserved(each for each in named if not is_federated_property(each))
         check_no_secrets(wanted.set_properties)
         if wanted.version is not None and wanted.version != entity.version:
             raise Conflict(
@@ -80,13 +93,17 @@ async def update_catalog(
                 fix="Look at it and change it again.",
                 version=entity.version,
             )
+        owner = (caller.realm, entity.id)
         kept = {key: value for key, value in entity.properties.items() if key not in wanted.remove_properties}
         return structs.replace(
             entity,
             properties={**kept, **wanted.set_properties},
             base_location=wanted.base_location or entity.base_location,
-            storage=directory.storages.seal(
-                wanted.storage or entity.storage, wanted.storage_keys, (caller.realm, entity.id)
+            storage=directory.storages.seal(wanted.storage or entity.storage, wanted.storage_keys, owner),
+            connected_to=entity.connected_to
+            if wanted.connection is None
+            else directory.connections.change(
+                entity.connection, wanted.connection, wanted.connection_secrets, owner
             ),
         )
 
@@ -108,6 +125,96 @@ async def touch_catalog(directory: Directory, caller: Caller, name: str, catalog
     await _change(directory, without_key(caller), name, apply, ops.DROP_CATALOG, called="reopen-catalog")
 
 
+async def own_catalog(directory: Directory, caller: Caller, name: str, catalog: CatalogId) -> CatalogEntity:
+    """Make this very federated catalog one of ours: its connection ends, and its tables are changed here.
+
+    The last step of a migration (`cynosure.federation.migration`), which has seen to it that the remote does
+    not change them any more. Done already, it is done.
+    """
+
+    def apply(entity: CatalogEntity) -> CatalogEntity:
+        if entity.id != catalog:
+            raise NoSuchCatalog(name)
+        properties = {
+            key: value for key, value in entity.properties.items() if not is_federated_property(key)
+        }
+        return structs.replace(entity, kind="INTERNAL", connected_to=UNSET, properties=properties)
+
+    return await _change(
+        directory, without_key(caller), name, apply, ops.MIGRATE_CATALOG, called="own-catalog"
+    )
+
+
+async def adopt_locations(
+    directory: Directory, caller: Caller, name: str, cession: Cession, places: list[Location]
+) -> CatalogEntity:
+    """Give this very catalog places that another one has ceded to it (`catalog.ceding`).
+
+    A step of a migration, which has seen to it that the giver has nothing there any more but what it gives.
+    For who may move both and may create catalogs. Done already, it is done.
+    """
+    listed = await load_listed(await directory.read(caller.realm), name)
+
+    def apply(entity: CatalogEntity) -> CatalogEntity:
+        if entity.id != cession.taker:
+            raise NoSuchCatalog(name)
+        return with_locations(entity, places)
+
+    if listed.entity.id == cession.taker and apply(listed.entity) == listed.entity:
+        return listed.entity
+    return await _change(
+        directory,
+        without_key(caller),
+        name,
+        apply,
+        ops.MIGRATE_CATALOG,
+        called="adopt-locations",
+        besides=listing_cession(places, cession),
+    )
+
+
+def with_locations(entity: CatalogEntity, places: Iterable[Location]) -> CatalogEntity:
+    """A catalog that may use these places, too."""
+    storage = entity.storage
+    allowed = [Location.parse(text) for text in storage.allowed_locations]
+    added = tuple(each.text for each in places if not is_allowed(each, allowed))
+    wider = structs.replace(storage, allowed_locations=(*storage.allowed_locations, *added))
+    return structs.replace(entity, storage=wider)
+
+
+async def rewrap_catalog(
+    directory: Directory, caller: Caller, name: str, catalog: CatalogId, *, is_rehearsal: bool = False
+) -> bool:
+    """Put the keys and secrets of this very catalog under the primary master key; whether any were not.
+
+    For operators: which key protects what is not for a catalog's owner to see or say.
+    """
+
+    def apply(entity: CatalogEntity) -> CatalogEntity:
+        if entity.id != catalog:
+            raise NoSuchCatalog(name)
+        return _rewrap(directory, caller, entity)
+
+    await directory.authorize(caller, ops.EXTEND_STORAGE, RealmTarget(caller.realm))
+    entity = (await load_listed(await directory.read(caller.realm), name)).entity
+    if apply(entity) == entity:
+        return False
+    if not is_rehearsal:
+        rewrapping = "rewrap-catalog"
+        await _change(directory, without_key(caller), name, apply, ops.UPDATE_CATALOG, called=rewrapping)
+    return True
+
+
+def _rewrap(directory: Directory, caller: Caller, entity: CatalogEntity) -> CatalogEntity:
+    owner = (caller.realm, entity.id)
+    connection = entity.connection
+    return structs.replace(
+        entity,
+        storage=directory.storages.rewrap(entity.storage, owner),
+        connected_to=UNSET if connection is None else directory.connections.rewrap(connection, owner),
+    )
+
+
 async def _change(
     directory: Directory,
     caller: Caller,
@@ -116,7 +223,9 @@ async def _change(
     operation: Operation,
     *,
     called: str = "",
+    besides: Changes | None = None,
 ) -> CatalogEntity:
+    """`besides`: what else the list says from then on."""
     persistence = directory.shared.persistence
     key = encode_key(name)
 
@@ -132,13 +241,18 @@ async def _change(
         )
         entity = structs.replace(entity, kept=_list_kept(listed.entity, entity))
         check_properties(entity.properties, directory.shared.settings.sizes)
+        check_federated_properties(entity.properties, is_federated=entity.connection is not None)
         check_locations(entity)
+        if entity.connection is not None:
+            check_warehouse(entity.connection, entity.base_location)
         if _reaches_more(listed.entity, entity):
             guards = join_guards(
                 guards, await directory.authorize(caller, ops.EXTEND_STORAGE, RealmTarget(caller.realm))
             )
         before, after = location_keys(listed.entity), location_keys(entity)
-        await require_unclaimed(view, list_held(entity), entity.id)
+        below = Overlay(view)
+        below.add(besides or {})
+        await require_unclaimed(below, list_held(entity), entity.id)
         new = NewObject(CATALOG, persistence.ids.next(), entity)
         value = ObjRef(new.id, CATALOG.name).pack()
         claims: dict[bytes, bytes | None] = dict.fromkeys(before - after)
@@ -151,7 +265,9 @@ async def _change(
             after=value,
             detail=raw_detail({"id": entity.id, "name": name}),
         )
-        return Prepared(entity, {"names": {key: value}, "locations": claims}, [new], [told], guards)
+        changes: Changes = {"names": {key: value}, "locations": claims}
+        merge(changes, besides or {})
+        return Prepared(entity, changes, [new], [told], guards)
 
     return await directory.commit_authorizing(
         caller,
@@ -190,7 +306,9 @@ def _list_kept(before: CatalogEntity, after: CatalogEntity) -> tuple[KeptLocatio
 
 
 def _reaches_more(before: CatalogEntity, after: CatalogEntity) -> bool:
-    """Whether the storage is more, or another one, than it was."""
+    """Whether the storage is more, or another one, than it was; or the remote is reached in another way."""
+    if after.connection != before.connection:
+        return True
     allowed = outermost(before)
     if not all(is_allowed(each, allowed) for each in outermost(after)):
         return True

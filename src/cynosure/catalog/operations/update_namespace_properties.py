@@ -44,7 +44,7 @@ async def update_namespace_properties(
     catalog: OpenCatalog, caller: Caller, namespace: Namespace, wanted: PropertiesUpdate
 ) -> PropertiesUpdated:
     """Change the properties; when all are as wanted already, nothing is committed."""
-    _require_disjoint(wanted)
+    require_disjoint(wanted)
     check_reserved((*wanted.updates, *wanted.removals))
     persistence = catalog.shared.persistence
     key = namespace_key(namespace)
@@ -92,7 +92,8 @@ async def update_namespace_properties(
     return (await catalog.commit(caller, ops.UPDATE_NAMESPACE, (target,), prepare, _RECALL)).result
 
 
-def _require_disjoint(wanted: PropertiesUpdate) -> None:
+def require_disjoint(wanted: PropertiesUpdate) -> None:
+    """Refuse a property that is to be both set and removed."""
     both = sorted(wanted.updates.keys() & set(wanted.removals))
     if both:
         raise Unprocessable(

@@ -22,7 +22,7 @@ from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.errors import RestrictedByPolicy
 from cynosure.catalog.managed.table import ManagedTable
 from cynosure.catalog.opened import OpenCatalog
-from cynosure.catalog.restrictions.rule import Asked
+from cynosure.catalog.restrictions.rule import Asked, tell
 from cynosure.catalog.targets import TableTarget
 from cynosure.iceberg.expressions.bound import (
     BoundExpression,
@@ -109,7 +109,7 @@ async def find_viewer(
         return Viewer(bound_form)
     viewer = Viewer(
         bound_form=bound_form,
-        restrictions=effective.json,
+        restrictions=tell(in_force, effective),
         is_engine=in_force.asking.is_trusted_engine,
         has_row_filter=effective.row_filter != TRUE,
         masked=frozenset(effective.projections),

@@ -148,7 +148,7 @@ async def _entomb(catalog: OpenCatalog, caller: Caller, table: Identifier, trace
     async with refusing(catalog.committer, caller, ops.PURGE_TABLE.name):
         state = await catalog.read()
         await check(state)
-        _require_switched_on(catalog)
+        require_switched_on(catalog)
         end_rehearsal(caller)
         ref = await find_table_ref(state, table)
         if ref is not None and ref.type == POINTER.name:
@@ -205,7 +205,8 @@ def _checking(catalog: OpenCatalog, caller: Caller, table: Identifier) -> Callab
     return check
 
 
-def _require_switched_on(catalog: OpenCatalog) -> None:
+def require_switched_on(catalog: OpenCatalog) -> None:
+    """Refuse to drop files in a catalog that is set not to."""
     if catalog.entity.properties.get(PURGE_SWITCH, "true").strip().lower() == "false":
         raise PurgeOff(catalog.entity.name, property=PURGE_SWITCH)
 

@@ -14,7 +14,7 @@ import msgspec
 
 from cynosure.catalog.managed.answer import Snapshots, TableAnswer
 from cynosure.catalog.managed.table import ManagedTable
-from cynosure.iceberg.restrictions.wire import ReadRestrictions, mark_of
+from cynosure.iceberg.restrictions.wire import mark_of
 from cynosure.persistence.spi import ObjId
 
 _KEPT: Final = frozenset(
@@ -44,9 +44,8 @@ class RestrictedAnswers:
     def __len__(self) -> int:
         return len(self._answers)
 
-    def get(self, table: ManagedTable, snapshots: Snapshots, restrictions: ReadRestrictions) -> TableAnswer:
-        """What is told about a version of a table."""
-        json = restrictions.json
+    def get(self, table: ManagedTable, snapshots: Snapshots, json: bytes) -> TableAnswer:
+        """What is told about a version of a table, with these restrictions."""
         key = (table.state_id, snapshots, json)
         answer = self._answers.get(key)
         if answer is None:

@@ -113,6 +113,8 @@ _HARMLESS_VERBS: Final = (
     "load-catalog",
     "update-catalog",
     "check-storage",
+    "reconcile-catalog",
+    "migrate-catalog",
     "drop-catalog",
     "list-catalog-roles",
     "create-catalog-role",

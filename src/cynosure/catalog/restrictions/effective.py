@@ -11,13 +11,13 @@ from cynosure.catalog.managed.table import ManagedTable
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.policies.attached import Attached
 from cynosure.catalog.restrictions.in_force import FilterInEffect, InEffect, MaskInEffect
-from cynosure.catalog.restrictions.types import read_ids
+from cynosure.catalog.restrictions.types import read_ids, read_mapping_id
 from cynosure.common.errors import BadInput
-from cynosure.iceberg.expressions.nodes import TRUE, Expression
+from cynosure.iceberg.expressions.nodes import FALSE, TRUE, Expression
 from cynosure.iceberg.metadata import TableMetadata
 from cynosure.iceberg.restrictions.actions import Action
-from cynosure.iceberg.restrictions.binding import bind_filter, find_ids
-from cynosure.iceberg.restrictions.masking import find_places, mask_columns
+from cynosure.iceberg.restrictions.binding import bind_filter, check_mapping, find_ids
+from cynosure.iceberg.restrictions.masking import find_fields, find_places, mask_columns
 from cynosure.iceberg.restrictions.resolving import both
 from cynosure.iceberg.restrictions.wire import ReadRestrictions
 from cynosure.iceberg.schema import Schema
@@ -39,14 +39,18 @@ def find_restrictions(in_force: InEffect, metadata: TableMetadata) -> ReadRestri
     schema = metadata.current_schema()
     row_filter: Expression = TRUE
     for each in in_force.filters:
-        bound = _bind(each, schema)
+        bound = _find_unfit_mapping(each, in_force, schema) or _bind(each, schema)
         if isinstance(bound, DoesNotFit):
             return bound
         row_filter = both(row_filter, bound)
     projections = _mask(in_force.masks, schema, metadata)
     if isinstance(projections, DoesNotFit):
         return projections
-    return ReadRestrictions(row_filter, projections) or None
+    mapped_by: tuple[str, ...] = ()
+    if row_filter != FALSE:
+        mapped_by = tuple(str(each.attached.path) for each in in_force.filters if each.mapped is not None)
+    found = ReadRestrictions(row_filter, projections, _name_policies(in_force, metadata), mapped_by)
+    return found or None
 
 
 class RecentlyEffective:
@@ -61,12 +65,49 @@ class RecentlyEffective:
             (each.policy.id, each.policy.version, each.target_id, bytes(each.mapping.detail))
             for each in in_force.policies
         ]
-        key = (table.state_id, in_force.asking.reader, *policies)
+        mapping_tables = [
+            (path, None if each is None else (each.state.id, each.state_id))
+            for path, each in in_force.mapping_tables.items()
+        ]
+        key = (table.state_id, in_force.asking.reader, *policies, *mapping_tables)
         if key not in self._found:
             if len(self._found) >= _MOST_KEPT:
                 self._found.clear()
             self._found[key] = find_restrictions(in_force, table.metadata)
         return self._found[key]
+
+
+def _find_unfit_mapping(each: FilterInEffect, in_force: InEffect, schema: Schema) -> DoesNotFit | None:
+    """Whether the mapping table that a filter asks is not the one it was, or has not what is asked."""
+    mapped = each.mapped
+    if mapped is None:
+        return None
+    table = in_force.mapping_tables.get(mapped.table)
+    if table is None:
+        why = f"mapping table {mapped.table_name} is not there, or not imported yet"
+        return DoesNotFit(each.attached.path, why)
+    if table.state.id != read_mapping_id(each.attached.mapping.detail):
+        return DoesNotFit(
+            each.attached.path,
+            f"mapping table {mapped.table_name} is not the one it was attached with; attach the policy again",
+        )
+    try:
+        check_mapping(mapped, schema, table.metadata.current_schema(), field="filter")
+    except BadInput as error:
+        return _misfit(each.attached, error)
+    return None
+
+
+def _name_policies(in_force: InEffect, metadata: TableMetadata) -> tuple[str, ...]:
+    """What restricts here: a mask only where the table has one of its columns, or once had."""
+    schemas = [one.value for one in metadata.schemas]
+    named = [each.attached.path for each in in_force.filters]
+    named += [
+        each.attached.path
+        for each in in_force.masks
+        if any(find_fields(name, schemas) for name in each.content.columns)
+    ]
+    return tuple(dict.fromkeys(str(path) for path in named))
 
 
 def _bind(each: FilterInEffect, schema: Schema) -> Expression | DoesNotFit:

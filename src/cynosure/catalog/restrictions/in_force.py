@@ -3,16 +3,20 @@
 Must not break: a policy that cannot be understood restricts everyone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from cynosure.catalog.entities import PolicyEntity
+from cynosure.catalog.managed.table import ManagedTable
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.policies.attached import Attached
 from cynosure.catalog.restrictions.readers import Asking
 from cynosure.catalog.restrictions.types import OURS, read_content
 from cynosure.iceberg.expressions.nodes import TRUE, Expression
 from cynosure.iceberg.restrictions.contents import ColumnMask, RowFilter
+from cynosure.iceberg.restrictions.language import find_all_mapped
+from cynosure.iceberg.restrictions.mapping import Mapped
 from cynosure.iceberg.restrictions.resolving import resolve
 
 
@@ -38,6 +42,11 @@ class FilterInEffect(NamedTuple):
     filter: Expression
     """Resolved for them, not bound."""
 
+    @property
+    def mapped(self) -> Mapped | None:
+        """What it asks of a mapping table, if it does."""
+        return next(iter(find_all_mapped(self.filter)), None)
+
 
 class MaskInEffect(NamedTuple):
     """A mask that somebody sees columns through."""
@@ -53,6 +62,13 @@ class InEffect(NamedTuple):
     filters: tuple[FilterInEffect, ...]
     masks: tuple[MaskInEffect, ...]
     not_understood: tuple[Attached, ...]
+    mapping_tables: Mapping[tuple[str, ...], ManagedTable | None] = MappingProxyType({})
+    """As they are now, by namespace and name; None for one that is not there."""
+
+    @property
+    def has_mappings(self) -> bool:
+        """Whether a filter asks a mapping table."""
+        return any(each.mapped is not None for each in self.filters)
 
     @property
     def is_certain(self) -> bool:

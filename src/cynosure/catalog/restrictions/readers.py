@@ -21,6 +21,8 @@ class Asking(NamedTuple):
     """Whether a trusted service asks for the principal, and will apply its restrictions."""
     guards: Guards
     """Heads that this rests on."""
+    capabilities: frozenset[str] = frozenset()
+    """What the trusted engine knows beyond the protocol."""
 
 
 async def load_asking(
@@ -47,7 +49,8 @@ async def load_asking(
     if unknown:
         reader = replace(reader, missing=await find_missing_roles(persistence, caller.realm, unknown))
     guards = join_guards({acting.key: acting.head}, {all_of_it.key: all_of_it.head})
-    return Asking(reader, acting.standing.actor is not None, guards)
+    is_engine = acting.standing.actor is not None
+    return Asking(reader, is_engine, guards, caller.capabilities if is_engine else frozenset())
 
 
 async def find_missing_roles(

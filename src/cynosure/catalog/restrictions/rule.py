@@ -5,9 +5,9 @@ are among the guards, so that a commit is decided again when one of them has mov
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from cynosure.auth.caller import Caller
+from cynosure.auth.caller import MAPPING_FILTERS, POLICY_NAMES, Caller
 from cynosure.auth.ports import Target
 from cynosure.auth.rbac.operations import Operation
 from cynosure.auth.standing import Standings
@@ -34,7 +34,7 @@ from cynosure.catalog.restrictions.in_force import (
     roles_of,
 )
 from cynosure.catalog.restrictions.readers import load_asking
-from cynosure.catalog.restrictions.types import OURS, ensure_parser
+from cynosure.catalog.restrictions.types import OURS, ensure_parser, find_mapping_table
 from cynosure.catalog.targets import (
     AnyTableTarget,
     CatalogTarget,
@@ -110,7 +110,7 @@ class Restrictions:
             asking = await load_asking(self._persistence, self._standings, asked.caller, roles_of(attached))
             in_force = find_in_force(attached, asking)
             if in_force is not None:
-                raise _refusal(asked, (each.path for each in in_force.policies))
+                raise _refusal(asked, in_force)
 
     async def has_any(self, view: View, target: TableLike) -> bool:
         """Whether there is anybody who may not see all of a table."""
@@ -129,7 +129,8 @@ class Restrictions:
         if not attached:
             return None
         asking = await load_asking(self._persistence, self._standings, caller, roles_of(attached))
-        return find_in_force(attached, asking)
+        in_force = find_in_force(attached, asking)
+        return None if in_force is None else await self._load_mapping_tables(view, in_force)
 
     def answer(
         self, in_force: InEffect, asked: Asked, table: ManagedTable, snapshots: Snapshots
@@ -139,11 +140,18 @@ class Restrictions:
         `RestrictedByPolicy` when a policy does not fit the table, and so hides it.
         """
         found = self._require_fitting(asked, in_force, table)
-        return None if found is None else self._answers.get(table, snapshots, found)
+        return None if found is None else self._answers.get(table, snapshots, tell(in_force, found))
 
     def effective(self, in_force: InEffect, asked: Asked, table: ManagedTable) -> ReadRestrictions | None:
         """What a reader of this version has to apply; otherwise as `answer`."""
         return self._require_fitting(asked, in_force, table)
+
+    async def check_answer(self, view: View, asked: Asked, target: TableTarget) -> None:
+        """Refuse what `answer` would refuse: a table that is hidden altogether from the caller."""
+        in_force = await self.find(view, asked.caller, target)
+        table = None if in_force is None else await self._find_table(view, target)
+        if in_force is not None and table is not None:
+            self._require_fitting(asked, in_force, table)
 
     async def check_schema_change(
         self, view: View, target: TableTarget, before: TableMetadata, after: TableMetadata
@@ -163,10 +171,13 @@ class Restrictions:
         is_for_engine = door is Door.FILES and asking.is_trusted_engine
         # Most are refused whatever the columns are.
         is_decided = in_force.is_certain and not is_for_engine
-        table = None if is_decided else await self._find_table(view, target)
+        if is_decided:
+            raise _refusal(asked, in_force)
+        in_force = await self._load_mapping_tables(view, in_force)
+        table = await self._find_table(view, target)
         if table is not None and (self._require_fitting(asked, in_force, table) is None or is_for_engine):
             return asking.guards
-        raise _refusal(asked, (each.path for each in in_force.policies))
+        raise _refusal(asked, in_force)
 
     async def _check_anywhere(self, view: View, asked: Asked) -> Guards:
         restrictions = await load_restrictions_anywhere(view)
@@ -175,7 +186,7 @@ class Restrictions:
         asking = await load_asking(self._persistence, self._standings, asked.caller, roles_of(restrictions))
         paths = [each.path for each in restrictions if is_restricted_by(each.policy, asking)]
         if paths:
-            raise _refusal(asked, paths)
+            raise _refuse_for(asked, paths)
         return asking.guards
 
     def _require_fitting(
@@ -188,7 +199,18 @@ class Restrictions:
                 policies=(str(found.policy),),
                 reason=f"Have policy {found.policy} or the table corrected: {found.why}.",
             )
+        if found is not None and found.has_mappings and MAPPING_FILTERS not in in_force.asking.capabilities:
+            raise _refuse_for(asked, found.policies, reader=_GATEWAY)
         return found
+
+    async def _load_mapping_tables(self, view: View, in_force: InEffect) -> InEffect:
+        """With the mapping tables that its filters ask, as they are in this state."""
+        found: dict[tuple[str, ...], ManagedTable | None] = {}
+        for each in in_force.filters:
+            mapped = each.mapped
+            if mapped is not None:
+                found[mapped.table] = await find_mapping_table(view, mapped, self._tables)
+        return in_force._replace(mapping_tables=found) if found else in_force
 
     async def _find_table(self, view: View, target: TableLike) -> ManagedTable | None:
         if not isinstance(target, TableTarget):
@@ -222,10 +244,27 @@ async def _load_left(view: View, target: TableTarget, table_id: ObjId) -> list[A
     return restricting(ours)
 
 
-def _refusal(asked: Asked, policies: Iterable[Identifier]) -> RestrictedByPolicy:
+def tell(in_force: InEffect, found: ReadRestrictions) -> bytes:
+    """Restrictions as JSON, with as much as the engine knows."""
+    return found.json_with_policies if POLICY_NAMES in in_force.asking.capabilities else found.json
+
+
+_ENGINE: Final = "a trusted engine"
+_GATEWAY: Final = "the SQL gateway"
+"""No other reader looks up what a mapping table says."""
+
+
+def _refusal(asked: Asked, in_force: InEffect) -> RestrictedByPolicy:
+    paths = (each.path for each in in_force.policies)
+    return _refuse_for(asked, paths, reader=_GATEWAY if in_force.has_mappings else _ENGINE)
+
+
+def _refuse_for(
+    asked: Asked, policies: Iterable[Identifier | str], *, reader: str = _ENGINE
+) -> RestrictedByPolicy:
     names = tuple(dict.fromkeys(str(each) for each in policies))
     return RestrictedByPolicy(
         *asked,
         policies=names,
-        reason=f"Read it through a trusted engine: policy {names[0]} restricts what this principal sees.",
+        reason=f"Read it through {reader}: policy {names[0]} restricts what this principal sees.",
     )

@@ -17,19 +17,24 @@ from msgspec import Raw, Struct
 
 from cynosure.catalog.errors import InvalidPolicy, NotImported
 from cynosure.catalog.managed.loading import load_table_at
+from cynosure.catalog.managed.recent import RecentTables
 from cynosure.catalog.managed.state import POINTER
+from cynosure.catalog.managed.table import ManagedTable
+from cynosure.catalog.names import Identifier
 from cynosure.catalog.policies.types import Attachable, Surroundings
+from cynosure.catalog.resolve import find_table_ref
 from cynosure.catalog.restrictions.readers import find_missing_roles
 from cynosure.catalog.targets import TableTarget
 from cynosure.common.errors import BadInput
-from cynosure.iceberg.restrictions.binding import bind_filter, find_ids
+from cynosure.iceberg.restrictions.binding import bind_filter, check_mapping, find_ids
 from cynosure.iceberg.restrictions.contents import (
     ColumnMask,
     RowFilter,
     parse_column_mask,
     parse_row_filter,
 )
-from cynosure.iceberg.restrictions.language import leaves
+from cynosure.iceberg.restrictions.language import find_all_mapped, leaves
+from cynosure.iceberg.restrictions.mapping import Mapped
 from cynosure.iceberg.restrictions.masking import check_masks
 from cynosure.iceberg.restrictions.readers import Reader
 from cynosure.iceberg.restrictions.resolving import resolve
@@ -43,7 +48,9 @@ Ids = Mapping[str, tuple[int, ...]]
 class _Detail(Struct, frozen=True):
     """What is kept with a mapping."""
 
-    ids: dict[str, tuple[int, ...]]
+    ids: dict[str, tuple[int, ...]] | None = None
+    mapping: int = 0
+    """Stable id of the mapping table that a filter asks: another one of its name is not taken for it."""
 
 
 class RestrictionType(Struct, frozen=True):
@@ -86,16 +93,48 @@ class RestrictionType(Struct, frozen=True):
                 fix="Create the role first, or correct its name: data would stay open.",
                 roles=", ".join(sorted(missing)),
             )
-        if not isinstance(target, TableTarget):
-            return None
-        ref = await target.locate(view)
-        if ref.type == POINTER.name:
-            raise NotImported(target.name)
-        table = await load_table_at(view, ref.id, surroundings.tables)
+        schema: Schema | None = None
+        ids: Ids | None = None
         try:
-            return {"ids": find_current_ids(parsed, table.metadata.current_schema())}
+            if isinstance(target, TableTarget):
+                ref = await target.locate(view)
+                if ref.type == POINTER.name:
+                    raise NotImported(target.name)
+                schema = (await load_table_at(view, ref.id, surroundings.tables)).metadata.current_schema()
+                ids = find_current_ids(parsed, schema)
+            mapping_id = await _check_mapping_table(parsed, surroundings, view, schema)
         except BadInput as error:
             raise _invalid(error) from error
+        return None if ids is None and not mapping_id else {"ids": ids, "mapping": mapping_id}
+
+
+async def _check_mapping_table(
+    parsed: RowFilter | ColumnMask, surroundings: Surroundings, view: View, schema: Schema | None
+) -> int:
+    """The id of the mapping table that a filter asks; 0 for none. `BadInput` when it is not as it must be."""
+    mapped = None if isinstance(parsed, ColumnMask) else next(iter(find_all_mapped(parsed.filter)), None)
+    if mapped is None:
+        return 0
+    field = "content.filter"
+    table = await find_mapping_table(view, mapped, surroundings.tables)
+    if table is None:
+        raise BadInput(
+            "The mapping table is not there, or not imported yet",
+            field=field,
+            fix="Create it first, in the same catalog, and name it with its whole namespace.",
+            table=mapped.table_name,
+        )
+    check_mapping(mapped, schema, table.metadata.current_schema(), field=field)
+    return int(table.state.id)
+
+
+async def find_mapping_table(view: View, mapped: Mapped, tables: RecentTables) -> ManagedTable | None:
+    """The mapping table of this name; `None` when there is none, or none whose columns are known."""
+    *namespace, name = mapped.table
+    ref = await find_table_ref(view, Identifier(tuple(namespace), name))
+    if ref is None or ref.type == POINTER.name:
+        return None
+    return await load_table_at(view, ref.id, tables)
 
 
 def find_current_ids(parsed: RowFilter | ColumnMask, schema: Schema) -> dict[str, tuple[int, ...]]:
@@ -113,6 +152,12 @@ def read_ids(detail: Raw) -> Ids | None:
     """What was kept with a mapping; `None` for one that is not on a table."""
     read = msgspec.msgpack.decode(detail, type=_Detail | None)
     return None if read is None else read.ids
+
+
+def read_mapping_id(detail: Raw) -> int:
+    """The id of the mapping table that was there when a filter was attached; 0 when it asks none."""
+    read = msgspec.msgpack.decode(detail, type=_Detail | None)
+    return 0 if read is None else read.mapping
 
 
 def _invalid(error: BadInput) -> InvalidPolicy:

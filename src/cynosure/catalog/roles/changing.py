@@ -119,7 +119,7 @@ async def _authorize(
     targets: tuple[Target, ...] | None,
 ) -> tuple[FoundRole, Guards]:
     found = await find_role(view, role)
-    if found is None and not catalog.shared.access.hide_existence:
+    if found is None and not catalog.is_hiding:
         raise NoSuchCatalogRole(role)
     if targets is None:
         targets = (CatalogRoleTarget(catalog.entity.id, role),)

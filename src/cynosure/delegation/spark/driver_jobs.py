@@ -5,15 +5,9 @@ Each is `def function(link: DriverLink, parameters: dict[str, Any]) -> dict[str,
 A maintainer must not break: nothing is run there that is not named here, or by whoever made the runner.
 """
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
-
-from cynosure.common.errors import NotFound
-from cynosure.delegation.spark.link import DriverLink
-
-DriverJob = Callable[[DriverLink, dict[str, Any]], dict[str, Any]]
+from typing import Final
 
 _HERE: Final = "cynosure.delegation.jobs"
 JOBS: Final[Mapping[str, str]] = MappingProxyType(
@@ -28,13 +22,3 @@ JOBS: Final[Mapping[str, str]] = MappingProxyType(
         "conversion-adopt": f"{_HERE}.conversion.on_spark:adopt",
     }
 )
-
-
-def load_job(name: str, jobs: Mapping[str, str]) -> DriverJob:
-    """The function of this name."""
-    place = jobs.get(name)
-    if place is None:
-        raise NotFound("There is no such job for Spark", name=name)
-    module, _, function = place.partition(":")
-    job: DriverJob = getattr(import_module(module), function)
-    return job

@@ -5,16 +5,15 @@ of an error's text holds no credential.
 """
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from cynosure.common.errors import CynosureError, Forbidden, NotFound, OutcomeUnknown, Unavailable
 from cynosure.delegation.failures import JobFailed, JobPostponed
+from cynosure.spark.java_chain import read_chain
 
-_CLASS: Final = re.compile(r"\b(?:[a-z][\w]*\.){2,}[A-Z]\w*")
 _SECRET: Final = re.compile(
     r"(?i)((?:secret|password|token|credential|signature|access-?key(?:-?id)?)[\w.-]*\s*[=:]\s*)\S+"
 )
-_MOST: Final = 20
 _TEXT: Final = 500
 
 _CONFLICT: Final = ("CommitFailedException",)
@@ -46,7 +45,7 @@ def to_error(raised: BaseException) -> CynosureError:
     """The error of our tree for whatever a driver job raised."""
     if isinstance(raised, CynosureError):
         return raised
-    names, text = _read_chain(raised)
+    names, text = read_chain(raised)
     details = {"reason": _SECRET.sub(r"\1***", text)[:_TEXT], "raised": names[-1] if names else ""}
 
     def has(kinds: tuple[str, ...]) -> bool:
@@ -68,25 +67,3 @@ def to_error(raised: BaseException) -> CynosureError:
     if has(_INVALID):
         return JobFailed("Spark refused the job", code="SPARK_REFUSED", status=409, **details)
     return JobPostponed("The job failed on Spark", code="SPARK_FAILED", **details)
-
-
-def _read_chain(raised: BaseException) -> tuple[list[str], str]:
-    """Class names from the outermost to the root, and what is said."""
-    java = getattr(raised, "java_exception", None) or getattr(raised, "_origin", None)
-    names: list[str] = []
-    texts: list[str] = []
-    if java is None:
-        text = f"{type(raised).__name__}: {raised}"
-        return [type(raised).__name__, *_CLASS.findall(text)[:_MOST]], text
-    names.append(type(raised).__name__)
-    while java is not None and len(names) < _MOST:
-        names.append(_call(java.getClass().getName))
-        texts.append(_call(java.getMessage) or "")
-        java = java.getCause()
-    # A task's failure arrives as text: its classes are in there.
-    names += _CLASS.findall(" ".join(texts))[:_MOST]
-    return names, next((text for text in reversed(texts) if text), "")
-
-
-def _call(function: Any) -> str:
-    return str(function() or "")

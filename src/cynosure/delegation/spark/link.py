@@ -4,9 +4,8 @@ A maintainer must not break: lease and credentials are asked for where they are 
 remembers neither.
 """
 
-import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -15,6 +14,7 @@ from cynosure.common.delegated.record import TaskProgress
 from cynosure.common.errors import LeaseLost
 from cynosure.delegation.catalog_access import ClientFiles
 from cynosure.delegation.store.port import Receipt
+from cynosure.spark.kinds import Ask, JobLink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,34 +63,12 @@ class CatalogReach(Struct, frozen=True):
         }
 
 
-class DriverLink:
-    """One run of a job. All of it may be used from any thread of the driver."""
+class DriverLink(JobLink):
+    """One run of a job, for the worker that has its task."""
 
-    def __init__(
-        self,
-        spark: "SparkSession",
-        task_id: str,
-        ask: Callable[[str, Any], Any],
-        *,
-        is_classic: bool,
-    ) -> None:
-        self.spark = spark
-        """A session of its own."""
-        self.task_id = task_id
-        self.is_classic = is_classic
-        """Whether there is a `SparkContext`; Spark Connect has none."""
-        self._ask = ask
-        self._cancelled = threading.Event()
+    def __init__(self, spark: "SparkSession", task_id: str, ask: Ask, *, is_classic: bool = True) -> None:
+        super().__init__(spark, task_id, ask, is_classic=is_classic)
         self._has_catalog = False
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether nobody waits for it any more."""
-        return self._cancelled.is_set()
-
-    def cancel(self) -> None:
-        """Nobody waits for it any more."""
-        self._cancelled.set()
 
     def lease(self, needs_s: float = 5.0) -> int:
         """`LeaseLost` unless the task is ours for so long yet; when that ends unless it is kept, in µs.

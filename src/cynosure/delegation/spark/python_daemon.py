@@ -1,42 +1,12 @@
-"""What Spark's executors fork their Python workers from: PySpark's own daemon, made ready for our tasks.
+"""What executors fork Python's workers from, with all jobs at hand (`cynosure.spark.python_daemon`).
 
     python -m cynosure.delegation.spark.python_daemon pyspark.worker      started by Java, never by hand
 
-Before each task PySpark looks whether anything changed in what Python imports from. Among that is Spark's own
-jar, with its thousands of classes, and its directory is read again for each package: 0.2 s of CPU, ten times
-of what a task of ours needs. So archives are taken for what they are. And what our tasks import is imported
-here, once, rather than in each worker.
-
-A maintainer must not break: nothing here starts a thread or writes to standard output: workers are forked
-from this process, and Java reads its port from there.
+A maintainer must not break: importing a job starts no thread.
 """
 
-import gc
-import zipimport
-from contextlib import suppress
-from importlib import import_module
-
 from cynosure.delegation.spark.driver_jobs import JOBS
-
-
-def main() -> None:
-    """Serve Java."""
-    # What Spark brings meanwhile are files with names of their own: nobody changes an archive.
-    zipimport.zipimporter.invalidate_caches = _keep  # type: ignore[method-assign, assignment]
-    for module in ("obstore.store", *sorted({place.partition(":")[0] for place in JOBS.values()})):
-        # A task that needs it will say so.
-        with suppress(ImportError):
-            import_module(module)
-    # Collected after every task: not what all of them share.
-    gc.freeze()
-    from pyspark.daemon import manager  # noqa: PLC0415 - an extra; it reads its arguments when imported
-
-    manager()  # type: ignore[no-untyped-call]
-
-
-def _keep(_: zipimport.zipimporter) -> None:
-    pass
-
+from cynosure.spark.python_daemon import serve
 
 if __name__ == "__main__":
-    main()
+    serve(("obstore.store", *sorted({place.partition(":")[0] for place in JOBS.values()})))

@@ -5,7 +5,6 @@ the next job gets a new one.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -21,10 +20,11 @@ from cynosure.common.delegated.vocabulary import TaskType
 from cynosure.common.errors import Misconfigured
 from cynosure.delegation.catalog_access import CatalogAccess, TableAccess
 from cynosure.delegation.spark.driver_jobs import JOBS
-from cynosure.delegation.spark.driver_process import DriverProcess
+from cynosure.delegation.spark.kind import PLACE
 from cynosure.delegation.spark.link import CatalogReach
-from cynosure.delegation.spark.trust import make_trust
 from cynosure.delegation.store.port import Receipt
+from cynosure.spark.keeper import DriverKeeper
+from cynosure.spark.trust import make_trust
 
 _WATCH_S: Final = 1.0
 
@@ -64,27 +64,19 @@ class ChildSparkRunner:
         jobs: Mapping[str, str] = JOBS,
         java_options: Callable[[Path], tuple[str, ...]] = lambda _: (),
     ) -> None:
-        self._settings = settings
         self._clock = clock
         self._reach = reach
-        self._jobs = jobs
-        self._java_options = java_options
-        self._driver: DriverProcess | None = None
-        self._starting = asyncio.Lock()
-        self._busy = 0
-        self._used_s = clock.monotonic_s()
-        self._idling: asyncio.Task[None] | None = None
+        self._drivers = DriverKeeper(settings, clock, kind=PLACE, jobs=jobs, java_options=java_options)
 
     @property
     def driver_pid(self) -> int | None:
         """Of the driver that runs now."""
-        return self._driver.pid if self._driver is not None and not self._driver.is_gone else None
+        driver = self._drivers.running
+        return driver.pid if driver is not None else None
 
     async def run(self, job: str, parameters: dict[str, Any], context: Context) -> dict[str, Any]:
         """Run the registered driver job of this name; what it returns."""
-        self._busy += 1
-        try:
-            driver = await self._get_driver()
+        async with self._drivers.use() as driver:
             running = asyncio.create_task(
                 driver.run(
                     job,
@@ -95,34 +87,10 @@ class ChildSparkRunner:
                 )
             )
             return await self._watch(running, context)
-        finally:
-            self._busy -= 1
-            self._used_s = self._clock.monotonic_s()
 
     async def close(self) -> None:
         """End the driver."""
-        if self._idling is not None:
-            self._idling.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._idling
-            self._idling = None
-        async with self._starting:
-            driver, self._driver = self._driver, None
-            if driver is not None:
-                await driver.close()
-
-    async def _get_driver(self) -> DriverProcess:
-        async with self._starting:
-            if self._driver is not None and self._driver.is_gone:
-                driver, self._driver = self._driver, None
-                await driver.close()
-            if self._driver is None:
-                driver = DriverProcess(self._settings, jobs=self._jobs, java_options=self._java_options)
-                await driver.start()
-                self._driver = driver
-                if self._idling is None or self._idling.done():
-                    self._idling = asyncio.create_task(self._end_when_idle())
-            return self._driver
+        await self._drivers.close()
 
     async def _watch(self, running: asyncio.Task[dict[str, Any]], context: Context) -> dict[str, Any]:
         """Wait for a job as long as its task is ours."""
@@ -136,25 +104,6 @@ class ChildSparkRunner:
             if not running.done():
                 running.cancel()
                 await asyncio.wait({running})
-
-    def _is_busy(self) -> bool:
-        return self._busy > 0
-
-    async def _end_when_idle(self) -> None:
-        timeout_s = self._settings.idle_timeout.total_seconds()
-        while True:
-            left_s = self._used_s + timeout_s - self._clock.monotonic_s()
-            if self._is_busy() or left_s > 0:
-                await self._clock.sleep(max(left_s, min(timeout_s, _WATCH_S)))
-                continue
-            async with self._starting:
-                # Somebody may have come while the lock was taken.
-                if self._is_busy():
-                    continue
-                driver, self._driver = self._driver, None
-                if driver is not None:
-                    await driver.close()
-                return
 
 
 class _Questions:

@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cynosure.common.delegated.settings import SparkSettings
-from cynosure.common.errors import Misconfigured
-from cynosure.delegation.spark.environment import is_on_loopback
+from cynosure.spark.session import (
+    JAVA_OPTIONS,
+    join_java_options,
+    make_base_config,
+    open_classic,
+    require_pyspark,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EXTENSIONS: Final = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
-REDACTED: Final = "(?i)secret|password|passwd|token|credential|access[.-]?key|signature|sas[.-]"
 _AS_WRITTEN: Final = {
     # Else `${env:X}` in a name or an instruction tells what X is, and a table `a${x}` is the table `a`.
     "spark.sql.variable.substitute": "false",
@@ -26,20 +30,9 @@ _AS_WRITTEN: Final = {
     "spark.sql.parser.escapedStringLiterals": "false",
 }
 """Settings that statements rely on, whatever an operator says: what is in them means what is written."""
-_JAVA: Final = "spark.driver.extraJavaOptions"
 _JARS: Final = "spark.jars"
 _NAME: Final = "cynosure-delegation"
-
-
-def require_pyspark() -> None:
-    """`Misconfigured` when Spark is not installed."""
-    try:
-        import pyspark  # noqa: F401, PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        raise Misconfigured(
-            "Spark is not installed here",
-            fix="Install the extra `spark` of cynosure, and Java 17 or newer.",
-        ) from error
+_DAEMON: Final = "cynosure.delegation.spark.python_daemon"
 
 
 def make_config(
@@ -47,26 +40,10 @@ def make_config(
 ) -> dict[str, str]:
     """Spark's settings for a master. What `service.spark.config` names wins."""
     given = settings.config
-    config = {
-        "spark.sql.extensions": EXTENSIONS,
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.local.dir": str(scratch),
-        "spark.driver.memory": f"{max(settings.driver_memory // 2**20, 1)}m",
-        "spark.redaction.regex": REDACTED,
-        # What is spilled and shuffled are paths and rows of tables.
-        "spark.io.encryption.enabled": "true",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
-        "spark.python.daemon.module": "cynosure.delegation.spark.python_daemon",
-        # Jobs of several tasks share the session.
-        "spark.scheduler.mode": "FAIR",
-    }
-    if is_on_loopback(settings):
-        config |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    config = make_base_config(settings, scratch=scratch, daemon=_DAEMON)
+    config["spark.sql.extensions"] = EXTENSIONS
     config |= given
-    config[_JAVA] = " ".join([f"-Djava.io.tmpdir={scratch}", *java_options, given.get(_JAVA, "")]).strip()
+    config[JAVA_OPTIONS] = join_java_options(scratch, *java_options, given.get(JAVA_OPTIONS, ""))
     config[_JARS] = ",".join([*map(str, jars), *filter(None, given.get(_JARS, "").split(","))])
     return config
 
@@ -74,14 +51,9 @@ def make_config(
 def open_session(settings: SparkSettings, config: dict[str, str]) -> "SparkSession":
     """The session of a master, or of a Spark Connect server."""
     require_pyspark()
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra
-
     if settings.remote is not None:
         return _connect(settings.remote)
-    builder = SparkSession.builder.master(settings.master).appName(_NAME)
-    for name, value in config.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return open_classic(settings.master, _NAME, config)
 
 
 def open_job_session(spark: "SparkSession", settings: SparkSettings) -> "SparkSession":
