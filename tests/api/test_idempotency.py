@@ -30,8 +30,14 @@ KEY = {"Idempotency-Key": "019a8b52-6a0c-7d3e-9f61-2b1c8e7d5a40"}
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    async with open_world(tmp_path, idempotency=IdempotencySettings(wait=BRIEFLY)) as opened:
+def wait() -> timedelta:
+    """How long whoever repeats a request waits for the first one."""
+    return IdempotencySettings().wait
+
+
+@pytest.fixture
+async def world(tmp_path: Path, wait: timedelta) -> AsyncIterator[World]:
+    async with open_world(tmp_path, idempotency=IdempotencySettings(wait=wait)) as opened:
         yield opened
 
 
@@ -277,6 +283,7 @@ async def test_who_asks_only_needs_no_key(root: httpx.AsyncClient) -> None:
     assert answer.status_code != 400 or "Idempotency-Key" not in answer.text
 
 
+@pytest.mark.parametrize("wait", [BRIEFLY])
 async def test_what_is_in_progress_is_told_so_when_the_wait_is_over(
     world: World, root: httpx.AsyncClient
 ) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -12,6 +12,8 @@ import httpx
 
 from cynosure.api.app import Service, make_service
 from cynosure.api.asgi import Receive, Scope, Send
+from cynosure.api.catalogs import Catalogs
+from cynosure.api.cynosure.query_events import query_event_routes
 from cynosure.api.cynosure.routes import cynosure_routes
 from cynosure.api.iceberg.routes import iceberg_routes
 from cynosure.api.management.events import event_routes
@@ -27,13 +29,19 @@ from cynosure.auth.settings import AuthSettings
 from cynosure.auth.standing import Standings
 from cynosure.auth.tokens.opened import open_tokens
 from cynosure.catalog.background import Background
+from cynosure.catalog.check_connection import ConnectionRules
+from cynosure.catalog.connections import Connections
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.managed.recent import RecentTables
-from cynosure.catalog.opened import Shared
+from cynosure.catalog.opened import OpenCatalog, Shared
 from cynosure.catalog.settings import CatalogSettings
 from cynosure.catalog.single_flight import SingleFlight
 from cynosure.common.key_file import open_keyring
 from cynosure.common.keyring_settings import KeyringSettings
+from cynosure.federation.clients import Clients
+from cynosure.federation.remote import RemoteCatalog
+from cynosure.federation.seeing import Federation
+from cynosure.federation.settings import FederationSettings
 from cynosure.idempotency.settings import IdempotencySettings, advertise
 from cynosure.persistence.lifecycle import open_persistence
 from cynosure.persistence.references import DEFAULT_REALM
@@ -120,8 +128,11 @@ async def open_world(
     folder: Path,
     settings: AuthSettings = AuthSettings(),  # noqa: B008
     idempotency: IdempotencySettings = IdempotencySettings(),  # noqa: B008
+    connections: ConnectionRules = ConnectionRules(),  # noqa: B008
+    *,
+    remotes: Callable[[OpenCatalog], RemoteCatalog] | None = None,
 ) -> AsyncIterator[World]:
-    """A world with the default realm, whose root is known."""
+    """A world with the default realm, whose root is known; `remotes`: what is behind federated catalogs."""
     keyring = cache(lambda: open_keyring(KeyringSettings(), folder))
     catalog_settings = CatalogSettings()
     background = Background()
@@ -144,23 +155,27 @@ async def open_world(
         storages = Storages(
             keyring, StorageSettings(), persistence.clock, file_roots=[Location.parse(str(folder))]
         )
-        directory = Directory(shared, storages)
+        directory = Directory(shared, storages, Connections(keyring, connections))
         use_small_purger(directory)
+        federated = FederationSettings(retries=0)
+        clients = Clients(federated, keyring, persistence.clock, opening=remotes)
+        catalogs = Catalogs(directory, Federation(clients, federated, persistence.clock))
         async with (
             open_audit(persistence, authorizer, settings.audit) as audit,
             open_tokens(identities, keyring) as tokens,
             open_once(Settings(idempotency=idempotency), persistence, keyring) as once,
         ):
             advertised = advertise(idempotency)
-            polaris = polaris_routes(directory)
+            polaris = polaris_routes(catalogs)
             service = make_service(
                 [
                     *oauth_routes(tokens.issuer, tokens.keys, audit.denials),
-                    *iceberg_routes(directory, beside=polaris, advertised=advertised),
+                    *iceberg_routes(catalogs, beside=polaris, advertised=advertised),
                     *polaris,
-                    *cynosure_routes(directory),
-                    *management_routes(directory, identities, advertised=advertised),
+                    *cynosure_routes(catalogs),
+                    *management_routes(catalogs, identities, advertised=advertised),
                     *event_routes(audit.events),
+                    *query_event_routes(audit.queries),
                 ],
                 title="test",
                 version="1",
@@ -174,5 +189,6 @@ async def open_world(
             try:
                 yield World(service, identities, folder, root, directory)
             finally:
+                await clients.close()
                 await background.close()
                 storages.close()

@@ -16,6 +16,7 @@ Read in this order:
 - `management/`     catalogs, principals, roles and grants, as Apache Polaris has them
 - `polaris/`        its other APIs
 - `delegation/`     the delegation service, which is a process and an application of its own
+- `query/`          governed SQL: the gateway, another one
 
 A maintainer must not break: an endpoint parses, calls one operation, encodes. No error becomes a status
 anywhere but in `errors.py`.

@@ -25,8 +25,12 @@ from cynosure.client.errors import (
 )
 from cynosure.common import errors as tree
 from cynosure.delegation.failures import JobFailed, JobPostponed
+from cynosure.federation import errors as federation
+from cynosure.federation.mirror.seen import SeenMeanwhile
+from cynosure.federation.remotes.extras import MissingExtra
 from cynosure.iceberg import errors as iceberg
 from cynosure.idempotency.errors import CommitInProgress, RequestInProgress
+from cynosure.query import errors as query
 from cynosure.storage.errors import FileMissing, StorageRefused, StorageUnavailable
 
 
@@ -180,6 +184,39 @@ ANSWERS: Final[dict[type[tree.CynosureError], Answer]] = {
     # Tasks fail and are postponed where they are worked on; nobody waits for an answer there.
     JobFailed: _INTERNAL,
     JobPostponed: _INTERNAL,
+    federation.RemoteUnavailable: Answer(503, "ServiceUnavailableException", retry_after_s=2),
+    federation.RemoteBusy: Answer(503, "ServiceUnavailableException", retry_after_s=2),
+    federation.FederationOff: Answer(503, "ServiceUnavailableException", retry_after_s=30),
+    SeenMeanwhile: Answer(503, "ServiceUnavailableException", retry_after_s=1),
+    # Not 401 or 403: the caller's own credentials are good.
+    federation.RemoteRefused: Answer(502, "BadGatewayException"),
+    federation.RemoteMisbehaved: Answer(502, "BadGatewayException"),
+    federation.RemoteFileMissing: Answer(404, "NotFoundException"),
+    federation.NamedFileMissing: Answer(404, "NotFoundException"),
+    federation.InCircle: Answer(508, "LoopDetectedException"),
+    federation.RemoteConflict: Answer(409, "CommitFailedException"),
+    federation.NotIceberg: Answer(404, "NoSuchTableException"),
+    MissingExtra: Answer(400, "BadRequestException"),
+    federation.ReadOnly: Answer(403, "ForbiddenException"),
+    federation.BeingMoved: Answer(503, "ServiceUnavailableException", retry_after_s=30),
+    federation.NotShown: Answer(403, "ForbiddenException"),
+    federation.NotOffered: Answer(501, "UnsupportedOperationException"),
+    # Not 504: it is known that it was done. Iceberg clients keep their files with both.
+    federation.DoneUnseen: Answer(502, "BadGatewayException"),
+    query.SqlError: Answer(400, "BadSqlException"),
+    query.NotAllowed: Answer(400, "NotAllowedException"),
+    query.NoSuchRelation: Answer(404, "NoSuchTableException"),
+    query.PolicyHides: Answer(403, "ForbiddenException"),
+    # Not 5xx: what the statement says, or the time and memory that it may have, is the reason. Whoever sends
+    # it again by itself, as clients do after 502 to 504, would only hear the same.
+    query.QueryFailed: Answer(422, "QueryFailedException"),
+    query.ScanBroken: Answer(422, "QueryFailedException"),
+    query.DeadlinePassed: Answer(422, "DeadlinePassedException"),
+    query.OutOfMemory: Answer(422, "OutOfMemoryException"),
+    query.NotReadable: Answer(422, "NotReadableException"),
+    query.QueryCancelled: Answer(409, "QueryCanceledException"),
+    query.EngineUnavailable: Answer(503, "ServiceUnavailableException", retry_after_s=2),
+    query.QueueFull: Answer(429, "TooManyRequestsException", retry_after_s=2),
 }
 
 AS_ANCESTOR: Final = frozenset(
@@ -189,6 +226,8 @@ AS_ANCESTOR: Final = frozenset(
         "cynosure.api.delegation.errors.WrongRealm",
         "cynosure.api.delegation.errors.WrongClient",
         "cynosure.api.delegation.errors.NoScope",
+        "cynosure.query.scan.row_filter.NotUnderstood",
+        "cynosure.query.spark.failures.ScanFailed",
     }
 )
 """Types, by dotted name because what is above is unknown here, that are answered as their nearest listed

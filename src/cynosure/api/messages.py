@@ -17,6 +17,8 @@ NDJSON = b"application/x-ndjson"
 NO_STORE = (b"cache-control", b"no-store")
 """Goes with every answer that holds a secret."""
 
+_ANSWER_S = 1.0
+"""What is left of a request's time for its answer."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -57,6 +59,11 @@ class Request:
         """Monotonic time after which nobody waits for the answer any more."""
         deadline_s: float | None = self.scope.get(asgi.DEADLINE_S)
         return deadline_s
+
+    def cut_wait_s(self, wanted_s: float, *, now_s: float) -> float:
+        """How long of `wanted_s` a handler may wait from now on, and still answer in time."""
+        deadline_s = self.deadline_s
+        return wanted_s if deadline_s is None else max(0.0, min(wanted_s, deadline_s - now_s - _ANSWER_S))
 
     @property
     def client_certificate_pem(self) -> str | None:

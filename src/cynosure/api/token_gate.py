@@ -13,7 +13,7 @@ from cynosure.api import asgi
 from cynosure.api.asgi import Scope
 from cynosure.api.realm import realm_of
 from cynosure.auth.audit.denials import Denials, denial_of
-from cynosure.auth.caller import Caller
+from cynosure.auth.caller import CAPABILITIES, Caller
 from cynosure.auth.ports import Authenticator
 from cynosure.common.telemetry.request_scope import RequestScope, enter_scope
 from cynosure.persistence.heads import Heads
@@ -21,6 +21,7 @@ from cynosure.persistence.references import realm_reference
 from cynosure.persistence.spi import RealmId, RefKey
 
 _SCHEME: Final = b"bearer "
+_CAPABILITIES: Final = b"x-cynosure-capabilities"
 
 Ahead = Callable[[Scope, RealmId], Iterable[RefKey]]
 """References whose heads a request will probably ask for."""
@@ -54,7 +55,9 @@ class TokenGate:
         request_id: str = scope.get(asgi.REQUEST_ID, "")
         # It ends with the scope that the telemetry middleware began.
         enter_scope(RequestScope(request_id, realm, caller.principal))
-        return replace(caller, request_id=request_id)
+        if not caller.actor:
+            return replace(caller, request_id=request_id)
+        return replace(caller, request_id=request_id, capabilities=_capabilities(scope))
 
     async def refused(self, scope: Scope, caller: Caller | None, error: Exception) -> None:
         """See `Gate.refused`."""
@@ -67,6 +70,12 @@ class TokenGate:
                 operation=scope.get(asgi.OPERATION, ""),
             )
         )
+
+
+def _capabilities(scope: Scope) -> frozenset[str]:
+    """Those that the client says it has, of those that are known."""
+    said = b",".join(asgi.list_values(scope, _CAPABILITIES)).decode("latin-1")
+    return CAPABILITIES.intersection(each.strip(" ") for each in said.split(","))
 
 
 def bearer_token(scope: Scope) -> str:

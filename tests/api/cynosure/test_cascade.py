@@ -1,16 +1,16 @@
 """Cascades over HTTP: statuses, bodies, what is refused."""
 
+import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from pathlib import Path
 
 import httpx
 import pytest
-from msgspec.structs import replace
 
 from cynosure.testing.admin import Grant
 from cynosure.testing.scripted_executor import ScriptedExecutor
 from tests.api.world import BASE, World, open_world
+from tests.catalog.purging.running_out import put_forward, wait_until_waited_for
 
 pytestmark = pytest.mark.anyio
 
@@ -104,17 +104,18 @@ async def test_who_may_not_drop_all_of_it_hears_of_what_and_is_on_record(
 
 
 async def test_a_purge_that_takes_longer_is_answered_with_its_tasks(
-    world: World, root: httpx.AsyncClient
+    world: World, root: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared = world.directory.shared
-    executor = ScriptedExecutor(shared.persistence.clock)
+    clock = shared.persistence.clock
+    executor = ScriptedExecutor(clock)
     shared.use_executor(executor)
+    monkeypatch.setattr("cynosure.catalog.purging.purge._LONGEST_WAIT_S", 0.05)
 
-    object.__setattr__(
-        shared, "delegation", replace(shared.delegation, sync_timeout=timedelta(milliseconds=200))
-    )
-
-    answer = await root.post(DROP, json={"cascade": True, "purge": True})
+    asked = asyncio.create_task(root.post(DROP, json={"cascade": True, "purge": True}))
+    await wait_until_waited_for(executor, monkeypatch, 2)
+    put_forward(clock, monkeypatch, shared.delegation.sync_timeout.total_seconds())
+    answer = await asked
 
     assert answer.status_code == 504
     message = answer.json()["error"]["message"]

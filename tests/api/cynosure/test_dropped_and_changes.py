@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from cynosure.api.app import make_service
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.cynosure.routes import cynosure_routes
 from cynosure.api.iceberg.routes import iceberg_routes
 from cynosure.api.operator_gate import OperatorGate
@@ -22,7 +23,7 @@ LAKE, OURS = "/api/catalog/v1/lake", "/api/catalog/cynosure/v1/lake"
 async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     async with open_directory_in(tmp_path) as directory:
         await make_catalog(directory, tmp_path, "lake")
-        routes = [*iceberg_routes(directory), *cynosure_routes(directory)]
+        routes = [*iceberg_routes(Catalogs(directory)), *cynosure_routes(Catalogs(directory))]
         service = make_service(
             routes, title="t", version="1", clock=SystemClock(), rng=random.Random(1), gate=OperatorGate()
         )

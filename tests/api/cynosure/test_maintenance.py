@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from cynosure.api.app import make_service
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.cynosure.routes import cynosure_routes
 from cynosure.api.operator_gate import OperatorGate
 from cynosure.common.delegated.record import ExecutionResult
@@ -35,7 +36,7 @@ class Served(NamedTuple):
 async def served(tmp_path: Path) -> AsyncIterator[Served]:
     async with open_kept(tmp_path) as kept:
         service = make_service(
-            cynosure_routes(kept.directory),
+            cynosure_routes(Catalogs(kept.directory)),
             title="t",
             version="1",
             clock=kept.clock,

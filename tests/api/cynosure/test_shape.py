@@ -12,6 +12,7 @@ import pytest
 from pyiceberg.table.metadata import TableMetadataUtil
 
 from cynosure.api.app import make_service
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.cynosure.routes import cynosure_routes
 from cynosure.api.iceberg.routes import iceberg_routes
 from cynosure.api.operator_gate import OperatorGate
@@ -39,7 +40,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     async with open_directory_in(tmp_path) as directory:
         await make_catalog(directory, tmp_path, "lake")
         service = make_service(
-            [*iceberg_routes(directory), *cynosure_routes(directory)],
+            [*iceberg_routes(Catalogs(directory)), *cynosure_routes(Catalogs(directory))],
             title="t",
             version="1",
             clock=SystemClock(),

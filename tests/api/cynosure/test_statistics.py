@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from cynosure.api.app import make_service
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.cynosure.routes import cynosure_routes
 from cynosure.api.operator_gate import OperatorGate
 from cynosure.catalog.operations.create_namespace import create_namespace
@@ -34,7 +35,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
         await writer.list("snap-1", [await writer.manifest("m", files)])
         await change(catalog, *snapshot(1, at=table.metadata.location))
         service = make_service(
-            cynosure_routes(directory),
+            cynosure_routes(Catalogs(directory)),
             title="t",
             version="1",
             clock=SystemClock(),

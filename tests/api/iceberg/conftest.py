@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from cynosure.api.app import make_service
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg.routes import iceberg_routes
 from cynosure.api.operator_gate import OperatorGate
 from cynosure.catalog.directory import Directory
@@ -116,7 +117,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
         directory = await stack.enter_async_context(open_directory_in(tmp_path))
         await make_catalog(directory, tmp_path)
         service = make_service(
-            iceberg_routes(directory),
+            iceberg_routes(Catalogs(directory)),
             title="test",
             version="1",
             clock=SystemClock(),

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from cynosure.api.app import make_service
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg.routes import iceberg_routes
 from cynosure.api.operator_gate import OperatorGate
 from cynosure.catalog.directory import Directory
@@ -99,7 +100,7 @@ async def get_config(
     directory: Directory, settings: IdempotencySettings, name: str = "lake"
 ) -> dict[str, Any]:
     service = make_service(
-        iceberg_routes(directory, advertised=advertise(settings)),
+        iceberg_routes(Catalogs(directory), advertised=advertise(settings)),
         title="test",
         version="1",
         clock=SystemClock(),

@@ -182,7 +182,7 @@ def test_the_bodies_are_right_to_begin_with(server: Any, path: str) -> None:
     assert response.is_success, response.text
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", BODIES)
 def test_a_body_with_a_wrong_place_is_no_server_error(server: Any, path: str) -> None:
     server.furnish()
@@ -199,7 +199,7 @@ def test_a_body_with_a_wrong_place_is_no_server_error(server: Any, path: str) ->
     try_one()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", BODIES)
 def test_damaged_bytes_are_no_server_error(server: Any, path: str) -> None:
     server.furnish()

@@ -203,7 +203,7 @@ async def test_a_client_reads_what_was_planned_by_signatures_for_the_plan(
 
     assert given.headers["cache-control"] == "no-cache"
     headers = {name: ", ".join(values) for name, values in given.json()["headers"].items()}
-    async with httpx.AsyncClient() as store:
+    async with httpx.AsyncClient(timeout=60) as store:
         assert (await store.get(given.json()["uri"], headers=headers)).content == b"a"
     assert error_of(refused) == (403, "ForbiddenException")
     assert signed.path("b") in refused.json()["error"]["message"]

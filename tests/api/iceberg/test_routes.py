@@ -7,6 +7,7 @@ import pytest
 import yaml
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.routes import iceberg_routes
 from cynosure.api.openapi import describe_routes
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def routes(directory: Directory) -> list[Route]:
-    return iceberg_routes(directory)
+    return iceberg_routes(Catalogs(directory))
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ async def test_a_signed_request_is_answered_by_the_store(client: httpx.AsyncClie
 
     assert put.status_code == get.status_code == 200, put.text
     assert put.json().keys() == {"uri", "headers"}
-    async with httpx.AsyncClient() as store:
+    async with httpx.AsyncClient(timeout=60) as store:
         sent = await store.put(put.json()["uri"], headers=joined(put), content=b"rows")
         got = await store.get(get.json()["uri"], headers=joined(get))
     assert (sent.status_code, got.status_code, got.content) == (200, 200, b"rows")

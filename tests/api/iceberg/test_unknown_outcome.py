@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from cynosure.api.app import make_service
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg.routes import iceberg_routes
 from cynosure.api.operator_gate import OperatorGate
 from cynosure.catalog.directory import Directory
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.anyio
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
 TABLE = "/api/catalog/v1/lake/namespaces/a/tables/t"
 CHANGE = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"k": "v"}}]}
-SETTINGS = PersistenceSettings(commit_deadline=timedelta(seconds=1))
+SETTINGS = PersistenceSettings(commit_deadline=timedelta(seconds=3))
 
 
 class Lake(NamedTuple):
@@ -45,7 +46,7 @@ async def lake(tmp_path: Path) -> AsyncIterator[Lake]:
         directory_on(persistence, tmp_path) as directory,
     ):
         await make_catalog(directory, tmp_path, "lake")
-        routes = iceberg_routes(directory)
+        routes = iceberg_routes(Catalogs(directory))
         service = make_service(
             routes, title="t", version="1", clock=SystemClock(), rng=random.Random(1), gate=OperatorGate()
         )

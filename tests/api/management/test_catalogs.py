@@ -151,10 +151,13 @@ async def test_keys_of_other_clouds_are_taken_and_never_answered(
     [
         (
             {"type": "EXTERNAL", "connectionConfigInfo": {"connectionType": "ICEBERG_REST", "uri": "x"}},
-            "catalog.connectionConfigInfo",
+            "connectionConfigInfo.authenticationParameters",
         ),
         ({"type": "NEITHER"}, "catalog.type"),
-        ({"connectionConfigInfo": {"connectionType": "HIVE"}}, "catalog.connectionConfigInfo"),
+        (
+            {"connectionConfigInfo": {"connectionType": "HIVE"}},
+            "connectionConfigInfo.authenticationParameters",
+        ),
         ({"name": ""}, "name"),
         ({"name": "SYSTEM$lake"}, "name"),
         ({"name": "  system$lake"}, "name"),

@@ -4,13 +4,13 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of, table_of
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
 from cynosure.catalog.appending.addition import Addition
 from cynosure.catalog.appending.work import Appended
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.operations.append_files import append_files
 from cynosure.iceberg.snapshots import MAIN
 
@@ -32,8 +32,8 @@ class AppendRequest(Struct, frozen=True, rename="kebab", forbid_unknown_fields=T
 class AppendHandlers:
     """The handler of appends."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, catalogs: Catalogs) -> None:
+        self._catalogs = catalogs
 
     async def append(self, request: Request) -> Response:
         """Append files to a branch."""
@@ -47,17 +47,17 @@ class AppendHandlers:
             summary=body.summary,
             table_uuid=body.table_uuid,
         )
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         return Response.json(await append_files(catalog, caller, table, addition))
 
 
-def append_routes(directory: Directory) -> list[Route]:
+def append_routes(catalogs: Catalogs) -> list[Route]:
     """The route of appends."""
     return [
         Route(
             "POST",
             f"{BASE}/cynosure/v1/{{prefix}}/namespaces/{{namespace}}/tables/{{table}}/append",
-            AppendHandlers(directory).append,
+            AppendHandlers(catalogs).append,
             operation_id="appendFiles",
             summary="Append data files to a table; the table gives snapshot and manifests their ids",
             tags=("cynosure",),

@@ -7,8 +7,9 @@ from functools import partial
 
 from msgspec import Struct
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg.config import BASE
-from cynosure.api.iceberg.context import caller_of, catalog_of, namespace_of
+from cynosure.api.iceberg.context import caller_of, catalog_of, namespace_of, open_of
 from cynosure.api.management.context import BASE as MANAGEMENT
 from cynosure.api.management.context import name_of
 from cynosure.api.messages import Request, Response
@@ -17,9 +18,7 @@ from cynosure.catalog.cascading.drop_catalog import drop_catalog_cascade
 from cynosure.catalog.cascading.drop_namespace import drop_namespace_cascade
 from cynosure.catalog.cascading.explain import plan_catalog_cascade, plan_namespace_cascade
 from cynosure.catalog.cascading.plan import CascadePlan
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.operations.drop_catalog import drop_catalog
-from cynosure.catalog.operations.drop_namespace import drop_namespace
 from cynosure.common.errors import BadInput
 
 _NAMESPACE = f"{BASE}/cynosure/v1/{{prefix}}/namespaces/{{namespace}}/drop"
@@ -51,25 +50,25 @@ class CascadeQuery(Struct, frozen=True):
 class CascadeHandlers:
     """The handlers of cascades."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, catalogs: Catalogs) -> None:
+        self._catalogs = catalogs
 
     async def plan_namespace(self, request: Request) -> Response:
         """What would be dropped with a namespace."""
         caller, namespace = caller_of(request), namespace_of(request)
         query: CascadeQuery = request.query
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         return Response.json(await plan_namespace_cascade(catalog, caller, namespace, is_purging=query.purge))
 
     async def drop_namespace(self, request: Request) -> Response:
         """Drop a namespace."""
         caller, namespace = caller_of(request), namespace_of(request)
         body: DropRequest = request.body
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await open_of(self._catalogs, caller, request)
         if body.cascade:
             await drop_namespace_cascade(catalog, caller, namespace, is_purging=body.purge)
         else:
-            await drop_namespace(catalog, caller, namespace)
+            await self._catalogs.operations_of(catalog).drop_namespace(catalog, caller, namespace)
         return Response(204)
 
     async def plan_catalog(self, request: Request) -> Response:
@@ -77,7 +76,9 @@ class CascadeHandlers:
         query: CascadeQuery = request.query
         name = name_of(request, "catalogName")
         return Response.json(
-            await plan_catalog_cascade(self._directory, caller_of(request), name, is_purging=query.purge)
+            await plan_catalog_cascade(
+                self._catalogs.directory, caller_of(request), name, is_purging=query.purge
+            )
         )
 
     async def drop_catalog(self, request: Request) -> Response:
@@ -85,15 +86,15 @@ class CascadeHandlers:
         body: DropRequest = request.body
         caller, name = caller_of(request), name_of(request, "catalogName")
         if body.cascade:
-            await drop_catalog_cascade(self._directory, caller, name, is_purging=body.purge)
+            await drop_catalog_cascade(self._catalogs.directory, caller, name, is_purging=body.purge)
         else:
-            await drop_catalog(self._directory, caller, name)
+            await drop_catalog(self._catalogs.directory, caller, name)
         return Response(204)
 
 
-def cascade_routes(directory: Directory) -> list[Route]:
+def cascade_routes(catalogs: Catalogs) -> list[Route]:
     """The routes of cascades."""
-    handlers = CascadeHandlers(directory)
+    handlers = CascadeHandlers(catalogs)
     route = partial(Route, tags=("cynosure",))
     plan = partial(route, "GET", query=CascadeQuery, responses={200: CascadePlan})
     drop = partial(route, "POST", request=DropRequest, responses={204: None}, errors=(504,))

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.feed.read import MAX_CHANGES, MAX_WAIT_S, FeedPage, read_changes
 
 
@@ -23,13 +23,13 @@ class ChangesQuery(Struct, frozen=True):
     """Seconds to wait for a change when there is none."""
 
 
-def change_routes(directory: Directory) -> list[Route]:
+def change_routes(catalogs: Catalogs) -> list[Route]:
     """The route of the feed."""
 
     async def read(request: Request) -> Response:
         caller = caller_of(request)
         query: ChangesQuery = request.query
-        catalog = await catalog_of(directory, caller, request)
+        catalog = await catalog_of(catalogs, caller, request)
         page = await read_changes(catalog, caller, start=query.start, limit=query.limit, wait_s=query.wait)
         return Response.json(page)
 

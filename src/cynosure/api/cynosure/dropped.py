@@ -4,13 +4,13 @@ from functools import partial
 
 from msgspec import Struct
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.cynosure.object_ids import parse_object_id
 from cynosure.api.iceberg import wire
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.dropped import DroppedEntity, Kind
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.list_dropped import list_dropped
@@ -69,13 +69,13 @@ class RestoredThing(Struct, frozen=True, rename="kebab", omit_defaults=True):
 class DroppedHandlers:
     """The handlers of dropped things."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, catalogs: Catalogs) -> None:
+        self._catalogs = catalogs
 
     async def list(self, request: Request) -> Response:
         """What can be restored, oldest first."""
         caller = caller_of(request)
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         query: wire.ListQuery = request.query
         size = query.page_size or catalog.shared.settings.page_size
         page = await list_dropped(catalog, caller, size=size, token=query.page_token or None)
@@ -89,7 +89,7 @@ class DroppedHandlers:
         """Restore it."""
         caller = caller_of(request)
         drop_id = parse_drop_id(request.params["id"])
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         restored = await restore_dropped(catalog, caller, drop_id, path=_path_of(request.body))
         namespace, name = _split(restored)
         return Response.json(RestoredThing(restored.kind, namespace, name))
@@ -136,9 +136,9 @@ def _to_wire(
     )
 
 
-def dropped_routes(directory: Directory) -> list[Route]:
+def dropped_routes(catalogs: Catalogs) -> list[Route]:
     """The routes of dropped things."""
-    handlers = DroppedHandlers(directory)
+    handlers = DroppedHandlers(catalogs)
     route = partial(Route, tags=("cynosure",))
     return [
         route(

@@ -5,6 +5,7 @@ Must not break: an answer with credentials says that it must not be stored.
 
 from msgspec import Raw, Struct
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.cynosure.dropped import parse_drop_id
 from cynosure.api.iceberg import wire
 from cynosure.api.iceberg.access_delegation import DESCRIBED, delegation_of
@@ -12,7 +13,6 @@ from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of
 from cynosure.api.messages import NO_STORE, Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.operations.load_dropped import LoadedDropped, load_dropped
 
 
@@ -30,13 +30,13 @@ class LoadDroppedResponse(Struct, frozen=True, rename="kebab"):
     storage_credentials: list[wire.StorageCredential] = []
 
 
-def dropped_table_route(directory: Directory) -> Route:
+def dropped_table_route(catalogs: Catalogs) -> Route:
     """The route of a dropped table."""
 
     async def load(request: Request) -> Response:
         caller = caller_of(request)
         drop_id = parse_drop_id(request.params["id"])
-        catalog = await catalog_of(directory, caller, request)
+        catalog = await catalog_of(catalogs, caller, request)
         loaded = await load_dropped(catalog, caller, drop_id, delegation=delegation_of(request))
         return Response.json(_to_wire(loaded), headers=[NO_STORE])
 

@@ -5,12 +5,12 @@ from functools import partial
 
 from msgspec import UNSET, Struct, UnsetType, field
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg import wire
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of, table_of
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.names import check_name, parse_namespace
 from cynosure.catalog.policies.windows import to_datetime
 from cynosure.catalog.upkeep.assess import Assessed, Decision
@@ -133,15 +133,15 @@ class OrderRequest(Struct, frozen=True, forbid_unknown_fields=True):
 class MaintenanceHandlers:
     """The handlers of maintenance."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, catalogs: Catalogs) -> None:
+        self._catalogs = catalogs
 
     async def plan(self, request: Request) -> Response:
         """What would run now, and why nothing else does."""
         caller = caller_of(request)
         query: AboutQuery = request.query
         about = query.about()
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         page = await plan_maintenance(catalog, caller, query.paging(), about)
         entries = [_entry(each) for each in page.entries]
         return Response.json(MaintenancePlan(entries, page.is_complete, page.next_token))
@@ -151,7 +151,7 @@ class MaintenanceHandlers:
         caller = caller_of(request)
         query: AboutQuery = request.query
         about = query.about()
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         page = await list_maintenance(catalog, caller, query.paging(), about)
         return Response.json(MaintenanceRuns([_kept(each) for each in page.entries], page.next_token))
 
@@ -160,7 +160,7 @@ class MaintenanceHandlers:
         caller = caller_of(request)
         body: OrderRequest = request.body
         table = table_of(request)
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         wanted = Wanted(body.operation, body.properties)
         return Response.json(await order_maintenance(catalog, caller, table, wanted), status=202)
 
@@ -226,9 +226,9 @@ def _time(time_us: int | None) -> datetime | None:
     return to_datetime(time_us) if time_us else None
 
 
-def maintenance_routes(directory: Directory) -> list[Route]:
+def maintenance_routes(catalogs: Catalogs) -> list[Route]:
     """The routes of maintenance."""
-    handlers = MaintenanceHandlers(directory)
+    handlers = MaintenanceHandlers(catalogs)
     route = partial(Route, tags=("cynosure",))
     base = f"{BASE}/cynosure/v1/{{prefix}}"
     return [

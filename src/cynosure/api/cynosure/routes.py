@@ -1,5 +1,6 @@
 """All routes of our own beside the Iceberg protocol."""
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.cynosure.append import append_routes
 from cynosure.api.cynosure.cascade import cascade_routes
 from cynosure.api.cynosure.changes import change_routes
@@ -10,19 +11,18 @@ from cynosure.api.cynosure.shape import shape_routes
 from cynosure.api.cynosure.statistics import statistics_routes
 from cynosure.api.cynosure.tombstones import tombstone_routes
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
 
 
-def cynosure_routes(directory: Directory) -> list[Route]:
-    """The routes that serve the catalogs of a directory."""
+def cynosure_routes(catalogs: Catalogs) -> list[Route]:
+    """The routes that serve these catalogs."""
     return [
-        *dropped_routes(directory),
-        dropped_table_route(directory),
-        *tombstone_routes(directory),
-        *cascade_routes(directory),
-        *change_routes(directory),
-        *append_routes(directory),
-        *shape_routes(directory),
-        *statistics_routes(directory),
-        *maintenance_routes(directory),
+        *dropped_routes(catalogs),
+        dropped_table_route(catalogs),
+        *tombstone_routes(catalogs),
+        *cascade_routes(catalogs),
+        *change_routes(catalogs),
+        *append_routes(catalogs),
+        *shape_routes(catalogs),
+        *statistics_routes(catalogs),
+        *maintenance_routes(catalogs),
     ]

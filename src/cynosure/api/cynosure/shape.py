@@ -5,13 +5,13 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg import wire
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of, table_of
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
 from cynosure.auth.caller import Caller
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.managed.answer import TableAnswer
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.add_columns import add_columns
@@ -54,8 +54,8 @@ class SetSortOrderRequest(Struct, frozen=True, rename="kebab", forbid_unknown_fi
 class ShapeHandlers:
     """The handlers of changes of shape."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, catalogs: Catalogs) -> None:
+        self._catalogs = catalogs
 
     async def add_columns(self, request: Request) -> Response:
         """Add columns."""
@@ -75,7 +75,7 @@ class ShapeHandlers:
     async def _open(self, request: Request) -> tuple[OpenCatalog, Caller, ShapeOf]:
         caller = caller_of(request)
         of = ShapeOf(table_of(request), request.body.table_uuid)
-        return await catalog_of(self._directory, caller, request), caller, of
+        return await catalog_of(self._catalogs, caller, request), caller, of
 
 
 def _answer(answer: TableAnswer) -> Response:
@@ -83,9 +83,9 @@ def _answer(answer: TableAnswer) -> Response:
     return Response(200, answer.commit_body(), headers=headers)
 
 
-def shape_routes(directory: Directory) -> list[Route]:
+def shape_routes(catalogs: Catalogs) -> list[Route]:
     """The routes of changes of shape."""
-    handlers = ShapeHandlers(directory)
+    handlers = ShapeHandlers(catalogs)
     route = partial(Route, tags=("cynosure",), responses={200: wire.CommitTableResponse})
     return [
         route(

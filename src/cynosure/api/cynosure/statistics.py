@@ -4,11 +4,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of, table_of
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.operations.table_statistics import (
     MAX_PARTITIONS,
     StatisticsOf,
@@ -29,14 +29,14 @@ class StatisticsQuery(Struct, frozen=True, rename="kebab"):
     """How many of the largest partitions are listed."""
 
 
-def statistics_routes(directory: Directory) -> list[Route]:
+def statistics_routes(catalogs: Catalogs) -> list[Route]:
     """The route of statistics."""
 
     async def read(request: Request) -> Response:
         caller = caller_of(request)
         table = table_of(request)
         query: StatisticsQuery = request.query
-        catalog = await catalog_of(directory, caller, request)
+        catalog = await catalog_of(catalogs, caller, request)
         wanted = StatisticsOf(query.snapshot_id, query.branch, query.partitions)
         return Response.json(await table_statistics(catalog, caller, table, wanted))
 

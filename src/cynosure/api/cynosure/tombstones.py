@@ -10,6 +10,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Raw, Struct
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.cynosure.object_ids import parse_object_id
 from cynosure.api.iceberg import wire
 from cynosure.api.iceberg.access import REFRESH_KEYS, encode_credentials
@@ -18,7 +19,6 @@ from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of
 from cynosure.api.messages import NO_STORE, Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.operations.begin_purging import begin_purging
 from cynosure.catalog.operations.end_purging import end_purging
 from cynosure.catalog.operations.list_tombstones import list_tombstones
@@ -90,13 +90,13 @@ class PurgingResponse(Struct, frozen=True):
 class TombstoneHandlers:
     """The handlers of tombstones."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, catalogs: Catalogs) -> None:
+        self._catalogs = catalogs
 
     async def list(self, request: Request) -> Response:
         """What is to be purged."""
         caller = caller_of(request)
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         query: wire.ListQuery = request.query
         size = query.page_size or catalog.shared.settings.page_size
         page = await list_tombstones(catalog, caller, size=size, token=query.page_token or None)
@@ -107,7 +107,7 @@ class TombstoneHandlers:
         """One of them, with its table."""
         caller = caller_of(request)
         entity_id = _parse_id(request.params["id"])
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         loaded = await load_tombstone(catalog, caller, entity_id, delegation=delegation_of(request))
         return Response.json(_to_wire(loaded, request.params["prefix"]), headers=[NO_STORE])
 
@@ -115,7 +115,7 @@ class TombstoneHandlers:
         """Newer credentials for its files."""
         caller = caller_of(request)
         entity_id = _parse_id(request.params["id"])
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         vended = await load_tombstone_credentials(catalog, caller, entity_id)
         return Response(200, encode_credentials(vended), headers=[NO_STORE])
 
@@ -123,14 +123,14 @@ class TombstoneHandlers:
         """Let its files be deleted."""
         caller = caller_of(request)
         entity_id, task_id = _parse_id(request.params["id"]), _parse_task(request.body)
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         return Response.json(PurgingResponse(await begin_purging(catalog, caller, entity_id, task_id)))
 
     async def end(self, request: Request) -> Response:
         """Look at its task now."""
         caller = caller_of(request)
         entity_id, task_id = _parse_id(request.params["id"]), _parse_task(request.body)
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         await end_purging(catalog, caller, entity_id, task_id)
         return Response(202)
 
@@ -185,9 +185,9 @@ def _to_wire(loaded: LoadedTombstone, prefix: str) -> LoadTombstoneResponse:
     )
 
 
-def tombstone_routes(directory: Directory) -> list[Route]:
+def tombstone_routes(catalogs: Catalogs) -> list[Route]:
     """The routes of tombstones."""
-    handlers = TombstoneHandlers(directory)
+    handlers = TombstoneHandlers(catalogs)
     route = partial(Route, tags=("cynosure",))
     many = f"{BASE}/cynosure/v1/{{prefix}}/tombstones"
     one = f"{many}/{{id}}"

@@ -28,8 +28,6 @@ from cynosure.common.delegated.record import TaskDetails
 from cynosure.common.delegated.vocabulary import parse_status, parse_task_type
 
 _TAGS: Final = ("Task Execution API",)
-_ANSWER_S: Final = 1.0
-"""What is left of a request's time for its answer."""
 
 
 class Tasks(Protocol):
@@ -130,10 +128,7 @@ class TaskHandlers:
         return parse_order(payload)
 
     def _left_s(self, request: Request, wanted_s: float) -> float:
-        deadline_s = request.deadline_s
-        if deadline_s is None:
-            return wanted_s
-        return max(0.0, min(wanted_s, deadline_s - self._clock.monotonic_s() - _ANSWER_S))
+        return request.cut_wait_s(wanted_s, now_s=self._clock.monotonic_s())
 
     async def _require(self, request: Request) -> str:
         task_id = request.params["task_id"]

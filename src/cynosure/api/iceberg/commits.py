@@ -8,14 +8,12 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg import wire
 from cynosure.api.iceberg.config import BASE
-from cynosure.api.iceberg.context import caller_of, catalog_of, table_of
+from cynosure.api.iceberg.context import caller_of, open_of, table_of
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
-from cynosure.catalog.operations.commit_table import commit_table
-from cynosure.catalog.operations.commit_transaction import commit_transaction
 from cynosure.catalog.table_changes import TableChange
 from cynosure.iceberg.requirements import TableRequirement
 from cynosure.iceberg.updates import TableUpdate
@@ -47,16 +45,16 @@ class CommitTransactionRequest(Struct, frozen=True, rename="kebab"):
 class CommitHandlers:
     """The handlers of commits."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, catalogs: Catalogs) -> None:
+        self._catalogs = catalogs
 
     async def commit(self, request: Request) -> Response:
         """Commit to one table."""
         caller = caller_of(request)
         body: CommitTableRequest = request.body
         change = TableChange(table_of(request), body.requirements, body.updates)
-        catalog = await catalog_of(self._directory, caller, request)
-        answer = await commit_table(catalog, caller, change)
+        catalog = await open_of(self._catalogs, caller, request)
+        answer = await self._catalogs.operations_of(catalog).commit_table(catalog, caller, change)
         headers = [] if answer.etag is None else [(b"etag", answer.etag)]
         return Response(200, answer.commit_body(), headers=headers)
 
@@ -72,13 +70,14 @@ class CommitHandlers:
             )
             for at, change in enumerate(body.table_changes)
         ]
-        await commit_transaction(await catalog_of(self._directory, caller, request), caller, changes)
+        catalog = await open_of(self._catalogs, caller, request)
+        await self._catalogs.operations_of(catalog).commit_transaction(catalog, caller, changes)
         return Response(204)
 
 
-def commit_routes(directory: Directory) -> list[Route]:
+def commit_routes(catalogs: Catalogs) -> list[Route]:
     """The routes of commits."""
-    handlers = CommitHandlers(directory)
+    handlers = CommitHandlers(catalogs)
     route = partial(Route, tags=("iceberg",))
     return [
         route(

@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 from msgspec import UNSET
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg.context import caller_of
 from cynosure.api.iceberg.wire import CatalogConfig, ConfigQuery
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.operations.load_config import load_config
 from cynosure.common.errors import BadInput
 
@@ -23,7 +23,7 @@ BASE: Final = "/api/catalog"
 _GENERIC_TABLES: Final = "/generic-tables"
 
 
-def config_route(directory: Directory, served: Iterable[Route], advertised: Mapping[str, str]) -> Route:
+def config_route(catalogs: Catalogs, served: Iterable[Route], advertised: Mapping[str, str]) -> Route:
     """`GET /v1/config`, advertising the routes that are served beside it, and what the server can do."""
     properties = dict(advertised)
     lifetime = properties.get("idempotency-key-lifetime", UNSET)
@@ -47,7 +47,7 @@ def config_route(directory: Directory, served: Iterable[Route], advertised: Mapp
         return Response.json(
             CatalogConfig(
                 # What a catalog's own properties say of the server does not count.
-                defaults={**await load_config(directory, caller, name), **properties},
+                defaults={**await load_config(catalogs.directory, caller, name), **properties},
                 # Clients put the prefix into their paths as it is, so it is encoded here.
                 overrides={"prefix": quote(name, safe="")},
                 endpoints=endpoints,

@@ -6,9 +6,9 @@ Must not break: the caller is who the gate let in, and nobody else.
 from functools import lru_cache
 
 from cynosure.api import asgi
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.messages import Request
 from cynosure.auth.caller import Caller
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.names import Identifier, Namespace, check_name, parse_namespace
 from cynosure.catalog.opened import OpenCatalog
 
@@ -19,9 +19,14 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
-async def catalog_of(directory: Directory, caller: Caller, request: Request) -> OpenCatalog:
-    """The catalog that the path names."""
-    return await directory.open_for(caller, request.params["prefix"])
+async def catalog_of(catalogs: Catalogs, caller: Caller, request: Request) -> OpenCatalog:
+    """The catalog that the path names. What else it names is seen first, if there is a remote behind it."""
+    return await catalogs.open_for(caller, request.params["prefix"], request.params)
+
+
+async def open_of(catalogs: Catalogs, caller: Caller, request: Request) -> OpenCatalog:
+    """The catalog that the path names, as it is, for operations that ask a remote themselves."""
+    return await catalogs.open_unseen(caller, request.params["prefix"])
 
 
 def namespace_of(request: Request) -> Namespace:

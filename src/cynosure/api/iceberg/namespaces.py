@@ -2,51 +2,53 @@
 
 from functools import partial
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg import wire
 from cynosure.api.iceberg.config import BASE
-from cynosure.api.iceberg.context import caller_of, catalog_of, namespace_of
+from cynosure.api.iceberg.context import caller_of, catalog_of, namespace_of, open_of
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.names import parse_namespace
-from cynosure.catalog.operations.create_namespace import create_namespace
-from cynosure.catalog.operations.drop_namespace import drop_namespace
 from cynosure.catalog.operations.list_namespaces import list_namespaces
 from cynosure.catalog.operations.load_namespace import load_namespace, namespace_exists
-from cynosure.catalog.operations.update_namespace_properties import (
-    PropertiesUpdate,
-    update_namespace_properties,
-)
+from cynosure.catalog.operations.update_namespace_properties import PropertiesUpdate
+from cynosure.federation import lists
 
 
 class NamespaceHandlers:
     """The handlers of namespaces."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, catalogs: Catalogs) -> None:
+        self._catalogs = catalogs
 
     async def list(self, request: Request) -> Response:
         """Namespaces below `parent`, or those at the top."""
         caller = caller_of(request)
         query: wire.NamespacesQuery = request.query
         parent = parse_namespace(query.parent, field="parent") if query.parent else ()
-        catalog = await catalog_of(self._directory, caller, request)
-        return Response(200, await list_namespaces(catalog, caller, parent, query.paging()))
+        catalog = await open_of(self._catalogs, caller, request)
+        if catalog.is_federated:
+            remotes = self._catalogs.federation.clients
+            listed = await lists.list_namespaces(remotes, catalog, caller, parent, query.paging())
+        else:
+            listed = await list_namespaces(catalog, caller, parent, query.paging())
+        return Response(200, listed)
 
     async def create(self, request: Request) -> Response:
         """Create a namespace; its parent must exist."""
         caller = caller_of(request)
         body: wire.CreateNamespaceRequest = request.body
         namespace = body.checked_namespace()
-        catalog = await catalog_of(self._directory, caller, request)
-        entity = await create_namespace(catalog, caller, namespace, body.properties or {})
+        catalog = await open_of(self._catalogs, caller, request)
+        operations = self._catalogs.operations_of(catalog)
+        entity = await operations.create_namespace(catalog, caller, namespace, body.properties or {})
         return Response.json(wire.NamespaceResponse(namespace, entity.properties))
 
     async def load(self, request: Request) -> Response:
         """The properties of a namespace."""
         caller = caller_of(request)
         namespace = namespace_of(request)
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         entity = await load_namespace(catalog, caller, namespace)
         return Response.json(wire.NamespaceResponse(namespace, entity.properties))
 
@@ -54,14 +56,15 @@ class NamespaceHandlers:
         """Whether a namespace is there."""
         caller = caller_of(request)
         namespace = namespace_of(request)
-        await namespace_exists(await catalog_of(self._directory, caller, request), caller, namespace)
+        await namespace_exists(await catalog_of(self._catalogs, caller, request), caller, namespace)
         return Response(204)
 
     async def drop(self, request: Request) -> Response:
         """Drop an empty namespace."""
         caller = caller_of(request)
         namespace = namespace_of(request)
-        await drop_namespace(await catalog_of(self._directory, caller, request), caller, namespace)
+        catalog = await open_of(self._catalogs, caller, request)
+        await self._catalogs.operations_of(catalog).drop_namespace(catalog, caller, namespace)
         return Response(204)
 
     async def update(self, request: Request) -> Response:
@@ -70,14 +73,15 @@ class NamespaceHandlers:
         namespace = namespace_of(request)
         body: wire.UpdateNamespacePropertiesRequest = request.body
         wanted = PropertiesUpdate(tuple(body.removals or ()), body.updates or {})
-        catalog = await catalog_of(self._directory, caller, request)
-        done = await update_namespace_properties(catalog, caller, namespace, wanted)
+        catalog = await open_of(self._catalogs, caller, request)
+        operations = self._catalogs.operations_of(catalog)
+        done = await operations.update_namespace_properties(catalog, caller, namespace, wanted)
         return Response.json(wire.UpdateNamespacePropertiesResponse(done.updated, done.removed, done.missing))
 
 
-def namespace_routes(directory: Directory) -> list[Route]:
+def namespace_routes(catalogs: Catalogs) -> list[Route]:
     """The routes of namespaces."""
-    handlers = NamespaceHandlers(directory)
+    handlers = NamespaceHandlers(catalogs)
     route = partial(Route, tags=("iceberg",))
     many = f"{BASE}/v1/{{prefix}}/namespaces"
     one = f"{many}/{{namespace}}"

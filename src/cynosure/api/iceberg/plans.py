@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.errors import ErrorEnvelope, ErrorModel, describe, get_answer
 from cynosure.api.iceberg import wire
 from cynosure.api.iceberg.access import signing_config, table_path
@@ -19,7 +20,6 @@ from cynosure.api.iceberg.context import caller_of, catalog_of, table_of
 from cynosure.api.iceberg.signing import NOT_KEPT, RemoteSignRequest, RemoteSignResult, store_request_of
 from cynosure.api.messages import NO_STORE, Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.cancel_plan import cancel_plan
@@ -93,8 +93,8 @@ class PlanningResult(ScanTasks, frozen=True, rename="kebab", omit_defaults=True,
 class PlanHandlers:
     """The handlers of scan plans."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, catalogs: Catalogs) -> None:
+        self._catalogs = catalogs
 
     async def plan(self, request: Request) -> Response:
         """Plan a scan."""
@@ -145,7 +145,7 @@ class PlanHandlers:
         return Response.json(RemoteSignResult(signed.uri, dict(signed.headers)), headers=[NOT_KEPT])
 
     async def _open(self, request: Request) -> OpenCatalog:
-        return await catalog_of(self._directory, caller_of(request), request)
+        return await catalog_of(self._catalogs, caller_of(request), request)
 
 
 def _names(names: list[str] | None) -> tuple[str, ...] | None:
@@ -212,9 +212,9 @@ def _credentials(
     return [wire.StorageCredential(place, config) for place in given.places]
 
 
-def plan_routes(directory: Directory) -> list[Route]:
+def plan_routes(catalogs: Catalogs) -> list[Route]:
     """The routes of scan plans."""
-    handlers = PlanHandlers(directory)
+    handlers = PlanHandlers(catalogs)
     # To repeat one of these does no harm, so that none needs an Idempotency-Key.
     route = partial(Route, tags=("iceberg",), changes_nothing=True)
     table = "{prefix}/namespaces/{namespace}/tables/{table}"

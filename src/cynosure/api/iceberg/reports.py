@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.decode import BodyDecoder
 from cynosure.api.iceberg import wire
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of, table_of
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.operations.list_reports import list_reports
 from cynosure.catalog.operations.report_metrics import Report, report_metrics
 
@@ -47,8 +47,8 @@ class ListReportsResponse(Struct, frozen=True, rename="kebab", omit_defaults=Tru
 class ReportHandlers:
     """The handlers of metrics reports."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, catalogs: Catalogs) -> None:
+        self._catalogs = catalogs
         self._heads = BodyDecoder(ReportHead)
 
     async def report(self, request: Request) -> Response:
@@ -60,14 +60,14 @@ class ReportHandlers:
         snapshot_id = head.snapshot_id
         is_id = type(snapshot_id) is int and abs(snapshot_id) <= _MAX_INT64
         report = Report(head.report_type, json, snapshot_id if is_id else None)
-        await report_metrics(await catalog_of(self._directory, caller, request), caller, table, report)
+        await report_metrics(await catalog_of(self._catalogs, caller, request), caller, table, report)
         return Response(204)
 
     async def list(self, request: Request) -> Response:
         """The reports kept of a table."""
         caller = caller_of(request)
         table = table_of(request)
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         page = await list_reports(catalog, caller, table, request.query.paging())
         reports = [
             KeptReport(
@@ -83,9 +83,9 @@ class ReportHandlers:
         return Response.json(ListReportsResponse(reports, page.next_token))
 
 
-def report_routes(directory: Directory) -> list[Route]:
+def report_routes(catalogs: Catalogs) -> list[Route]:
     """The routes of metrics reports."""
-    handlers = ReportHandlers(directory)
+    handlers = ReportHandlers(catalogs)
     route = partial(Route, tags=("iceberg",))
     table = "{prefix}/namespaces/{namespace}/tables/{table}"
     return [

@@ -9,11 +9,11 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of, table_of
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.operations.sign_request import sign_request
 from cynosure.common.errors import BadInput
 from cynosure.storage.access.ports import StoreRequest
@@ -47,21 +47,21 @@ def store_request_of(body: RemoteSignRequest) -> StoreRequest:
     return StoreRequest(body.method, body.uri, body.headers, body.region, body.body)
 
 
-async def _sign(directory: Directory, request: Request) -> Response:
+async def _sign(catalogs: Catalogs, request: Request) -> Response:
     caller = caller_of(request)
     table = table_of(request)
     wanted = store_request_of(request.body)
-    signed = await sign_request(await catalog_of(directory, caller, request), caller, table, wanted)
+    signed = await sign_request(await catalog_of(catalogs, caller, request), caller, table, wanted)
     return Response.json(RemoteSignResult(signed.uri, dict(signed.headers)), headers=[NOT_KEPT])
 
 
-def signing_routes(directory: Directory) -> list[Route]:
+def signing_routes(catalogs: Catalogs) -> list[Route]:
     """The route of signatures."""
     return [
         Route(
             "POST",
             f"{BASE}/v1/{{prefix}}/namespaces/{{namespace}}/tables/{{table}}/sign",
-            partial(_sign, directory),
+            partial(_sign, catalogs),
             operation_id="signRequest",
             changes_nothing=True,
             summary="Sign a request to object storage",

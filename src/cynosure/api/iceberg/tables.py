@@ -5,41 +5,43 @@ Must not break: a table is answered with bytes that were encoded before; no hand
 
 from functools import partial
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg import wire
 from cynosure.api.iceberg.access import AccessAnswers
 from cynosure.api.iceberg.access_delegation import DESCRIBED, delegation_of
 from cynosure.api.iceberg.config import BASE
-from cynosure.api.iceberg.context import caller_of, catalog_of, namespace_of, table_of
+from cynosure.api.iceberg.context import caller_of, catalog_of, namespace_of, open_of, table_of
 from cynosure.api.iceberg.etags import is_unchanged
 from cynosure.api.messages import NO_STORE, Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.file_access.giving import Access, plain_access
 from cynosure.catalog.managed.answer import TableAnswer
 from cynosure.catalog.names import Identifier, check_name
-from cynosure.catalog.operations.create_table import CreateTable, create_table
-from cynosure.catalog.operations.drop_table import drop_table
+from cynosure.catalog.operations.create_table import CreateTable
 from cynosure.catalog.operations.give_access_to_created import give_access_to_created
 from cynosure.catalog.operations.list_tables import list_tables
 from cynosure.catalog.operations.load_table import load_table, load_table_for_data, table_exists
-from cynosure.catalog.operations.register_table import register_table
-from cynosure.catalog.operations.rename_table import rename_table
-from cynosure.catalog.operations.unregister_table import unregister_table
+from cynosure.federation import lists
 
 
 class TableHandlers:
     """The handlers of tables, but for commits."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, catalogs: Catalogs) -> None:
+        self._catalogs = catalogs
         self._access = AccessAnswers()
 
     async def list(self, request: Request) -> Response:
         """The names of a namespace's tables."""
         caller = caller_of(request)
         namespace = namespace_of(request)
-        catalog = await catalog_of(self._directory, caller, request)
-        return Response(200, await list_tables(catalog, caller, namespace, request.query.paging()))
+        catalog = await open_of(self._catalogs, caller, request)
+        if catalog.is_federated:
+            remotes = self._catalogs.federation.clients
+            listed = await lists.list_tables(remotes, catalog, caller, namespace, request.query.paging())
+        else:
+            listed = await list_tables(catalog, caller, namespace, request.query.paging())
+        return Response(200, listed)
 
     async def create(self, request: Request) -> Response:
         """Create a table, or only its first metadata when it is staged."""
@@ -55,9 +57,10 @@ class TableHandlers:
             properties=body.properties or {},
             is_staged=bool(body.stage_create),
         )
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await open_of(self._catalogs, caller, request)
+        operations = self._catalogs.operations_of(catalog)
         table, delegation = Identifier(wanted.namespace, wanted.name), delegation_of(request)
-        created = await create_table(catalog, caller, wanted, delegation=delegation)
+        created = await operations.create_table(catalog, caller, wanted, delegation=delegation)
         access = await give_access_to_created(catalog, caller, table, created, delegation)
         return self._loaded(request, created.answer, table, access)
 
@@ -65,13 +68,15 @@ class TableHandlers:
         """A table, or 304 when the client has this version."""
         caller = caller_of(request)
         table = table_of(request)
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         snapshots = request.query.snapshots
         if delegation := delegation_of(request):
             loaded = await load_table_for_data(
                 catalog, caller, table, snapshots=snapshots, delegation=delegation
             )
             answer, access = loaded.answer, loaded.access
+            if catalog.is_federated and loaded.is_writable and delegation.vended:
+                access = await self._catalogs.federation.give_access(catalog, table, access)
         else:
             answer = await load_table(catalog, caller, table, snapshots=snapshots)
             access = plain_access(catalog)
@@ -81,15 +86,16 @@ class TableHandlers:
         """Whether a table is there."""
         caller = caller_of(request)
         table = table_of(request)
-        await table_exists(await catalog_of(self._directory, caller, request), caller, table)
+        await table_exists(await catalog_of(self._catalogs, caller, request), caller, table)
         return Response(204)
 
     async def drop(self, request: Request) -> Response:
         """Drop a table."""
         caller = caller_of(request)
         table = table_of(request)
-        catalog = await catalog_of(self._directory, caller, request)
-        await drop_table(catalog, caller, table, is_purge_requested=request.query.purge_requested)
+        catalog = await open_of(self._catalogs, caller, request)
+        operations, is_purge = self._catalogs.operations_of(catalog), request.query.purge_requested
+        await operations.drop_table(catalog, caller, table, is_purge_requested=is_purge)
         return Response(204)
 
     async def rename(self, request: Request) -> Response:
@@ -97,7 +103,8 @@ class TableHandlers:
         caller = caller_of(request)
         body: wire.RenameRequest = request.body
         source, destination = body.source.checked("source"), body.destination.checked("destination")
-        await rename_table(await catalog_of(self._directory, caller, request), caller, source, destination)
+        catalog = await open_of(self._catalogs, caller, request)
+        await self._catalogs.operations_of(catalog).rename_table(catalog, caller, source, destination)
         return Response(204)
 
     async def register(self, request: Request) -> Response:
@@ -105,9 +112,9 @@ class TableHandlers:
         caller = caller_of(request)
         body: wire.RegisterTableRequest = request.body
         table = Identifier(namespace_of(request), check_name(body.name, field="name"))
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await open_of(self._catalogs, caller, request)
         delegation = delegation_of(request)
-        registered = await register_table(
+        registered = await self._catalogs.operations_of(catalog).register_table(
             catalog,
             caller,
             table,
@@ -122,7 +129,8 @@ class TableHandlers:
         """Give a table up without touching its files."""
         caller = caller_of(request)
         table = table_of(request)
-        answer = await unregister_table(await catalog_of(self._directory, caller, request), caller, table)
+        catalog = await open_of(self._catalogs, caller, request)
+        answer = await self._catalogs.operations_of(catalog).unregister_table(catalog, caller, table)
         return Response(200, answer.commit_body())
 
     def _loaded(
@@ -144,9 +152,9 @@ class TableHandlers:
         return Response(200, answer.load_body(told.json), headers=[(b"etag", etag), *headers])
 
 
-def table_routes(directory: Directory) -> list[Route]:
+def table_routes(catalogs: Catalogs) -> list[Route]:
     """The routes of tables, but for commits."""
-    handlers = TableHandlers(directory)
+    handlers = TableHandlers(catalogs)
     route = partial(Route, tags=("iceberg",))
     namespace = f"{BASE}/v1/{{prefix}}/namespaces/{{namespace}}"
     many = f"{namespace}/tables"

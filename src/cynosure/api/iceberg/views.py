@@ -4,20 +4,18 @@ from functools import partial
 
 from msgspec import Struct
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg import wire
 from cynosure.api.iceberg.config import BASE
-from cynosure.api.iceberg.context import caller_of, catalog_of, namespace_of, view_of
+from cynosure.api.iceberg.context import caller_of, catalog_of, namespace_of, open_of, view_of
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.names import Identifier, check_name
-from cynosure.catalog.operations.create_view import CreateView, create_view
-from cynosure.catalog.operations.drop_view import drop_view
+from cynosure.catalog.operations.create_view import CreateView
 from cynosure.catalog.operations.list_views import list_views
 from cynosure.catalog.operations.load_view import load_view, view_exists
-from cynosure.catalog.operations.register_view import register_view
-from cynosure.catalog.operations.rename_view import rename_view
-from cynosure.catalog.operations.replace_view import ViewChange, replace_view
+from cynosure.catalog.operations.replace_view import ViewChange
+from cynosure.federation import lists
 from cynosure.iceberg.views import ViewRequirement, ViewUpdate
 
 
@@ -33,15 +31,20 @@ class CommitViewRequest(Struct, frozen=True):
 class ViewHandlers:
     """The handlers of views."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, catalogs: Catalogs) -> None:
+        self._catalogs = catalogs
 
     async def list(self, request: Request) -> Response:
         """The names of a namespace's views."""
         caller = caller_of(request)
         namespace = namespace_of(request)
-        catalog = await catalog_of(self._directory, caller, request)
-        return Response(200, await list_views(catalog, caller, namespace, request.query.paging()))
+        catalog = await open_of(self._catalogs, caller, request)
+        if catalog.is_federated:
+            remotes = self._catalogs.federation.clients
+            listed = await lists.list_views(remotes, catalog, caller, namespace, request.query.paging())
+        else:
+            listed = await list_views(catalog, caller, namespace, request.query.paging())
+        return Response(200, listed)
 
     async def create(self, request: Request) -> Response:
         """Create a view."""
@@ -54,21 +57,22 @@ class ViewHandlers:
             location=body.location,
             properties=body.properties or {},
         )
-        catalog = await catalog_of(self._directory, caller, request)
-        return Response(200, (await create_view(catalog, caller, wanted)).load_body())
+        catalog = await open_of(self._catalogs, caller, request)
+        state = await self._catalogs.operations_of(catalog).create_view(catalog, caller, wanted)
+        return Response(200, state.load_body())
 
     async def load(self, request: Request) -> Response:
         """A view."""
         caller = caller_of(request)
         name = view_of(request)
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         return Response(200, (await load_view(catalog, caller, name)).load_body())
 
     async def exists(self, request: Request) -> Response:
         """Whether a view is there."""
         caller = caller_of(request)
         name = view_of(request)
-        await view_exists(await catalog_of(self._directory, caller, request), caller, name)
+        await view_exists(await catalog_of(self._catalogs, caller, request), caller, name)
         return Response(204)
 
     async def replace(self, request: Request) -> Response:
@@ -76,14 +80,16 @@ class ViewHandlers:
         caller = caller_of(request)
         body: CommitViewRequest = request.body
         change = ViewChange(view_of(request), body.requirements or [], body.updates)
-        catalog = await catalog_of(self._directory, caller, request)
-        return Response(200, (await replace_view(catalog, caller, change)).load_body())
+        catalog = await open_of(self._catalogs, caller, request)
+        state = await self._catalogs.operations_of(catalog).replace_view(catalog, caller, change)
+        return Response(200, state.load_body())
 
     async def drop(self, request: Request) -> Response:
         """Drop a view."""
         caller = caller_of(request)
         name = view_of(request)
-        await drop_view(await catalog_of(self._directory, caller, request), caller, name)
+        catalog = await open_of(self._catalogs, caller, request)
+        await self._catalogs.operations_of(catalog).drop_view(catalog, caller, name)
         return Response(204)
 
     async def rename(self, request: Request) -> Response:
@@ -91,7 +97,8 @@ class ViewHandlers:
         caller = caller_of(request)
         body: wire.RenameRequest = request.body
         source, destination = body.source.checked("source"), body.destination.checked("destination")
-        await rename_view(await catalog_of(self._directory, caller, request), caller, source, destination)
+        catalog = await open_of(self._catalogs, caller, request)
+        await self._catalogs.operations_of(catalog).rename_view(catalog, caller, source, destination)
         return Response(204)
 
     async def register(self, request: Request) -> Response:
@@ -99,14 +106,15 @@ class ViewHandlers:
         caller = caller_of(request)
         body: wire.RegisterViewRequest = request.body
         name = Identifier(namespace_of(request), check_name(body.name, field="name"))
-        catalog = await catalog_of(self._directory, caller, request)
-        state = await register_view(catalog, caller, name, body.metadata_location)
+        catalog = await open_of(self._catalogs, caller, request)
+        operations = self._catalogs.operations_of(catalog)
+        state = await operations.register_view(catalog, caller, name, body.metadata_location)
         return Response(200, state.load_body())
 
 
-def view_routes(directory: Directory) -> list[Route]:
+def view_routes(catalogs: Catalogs) -> list[Route]:
     """The routes of views."""
-    handlers = ViewHandlers(directory)
+    handlers = ViewHandlers(catalogs)
     route = partial(Route, tags=("iceberg",))
     namespace = f"{BASE}/v1/{{prefix}}/namespaces/{{namespace}}"
     many = f"{namespace}/views"

@@ -8,12 +8,14 @@ from functools import partial
 
 from cynosure.api.iceberg.context import caller_of
 from cynosure.api.management import wire, wire_catalogs
+from cynosure.api.management.connections import describe_connection, read_connection
 from cynosure.api.management.context import BASE, name_of, to_ms
 from cynosure.api.management.storage import change_storage, choose_storage, describe_storage
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.entities import CatalogEntity
+from cynosure.catalog.federated_properties import NAMES
 from cynosure.catalog.operations.create_catalog import NewCatalog, create_catalog
 from cynosure.catalog.operations.drop_catalog import drop_catalog
 from cynosure.catalog.operations.list_catalogs import list_catalogs
@@ -24,12 +26,14 @@ from cynosure.common.errors import BadInput
 
 
 def describe_catalog(entity: CatalogEntity) -> wire_catalogs.Catalog:
-    """A catalog as it is answered, without its keys."""
+    """A catalog as it is answered, without its keys and the secrets of its connection."""
+    connection = entity.connection
     return wire_catalogs.Catalog(
         type=entity.kind,
         name=entity.name,
         properties={wire_catalogs.BASE_LOCATION: entity.base_location, **entity.properties},
         storage_config_info=describe_storage(entity.storage),
+        connection_config_info=None if connection is None else describe_connection(connection),
         create_timestamp=to_ms(entity.created_us),
         last_update_timestamp=to_ms(entity.updated_us),
         entity_version=entity.version,
@@ -39,12 +43,6 @@ def describe_catalog(entity: CatalogEntity) -> wire_catalogs.Catalog:
 def read_new_catalog(body: wire_catalogs.CreateCatalogRequest) -> NewCatalog:
     """A catalog to be created, as a client wrote it."""
     given = body.catalog
-    if given.connection_config_info is not None:
-        raise BadInput(
-            "This version does not connect to other catalogs",
-            field="catalog.connectionConfigInfo",
-            fix="Leave it out; the owner of an EXTERNAL catalog's tables tells about them by notifications.",
-        )
     base, properties = _split(given.properties)
     if not base:
         raise BadInput(
@@ -53,6 +51,8 @@ def read_new_catalog(body: wire_catalogs.CreateCatalogRequest) -> NewCatalog:
             fix="Say where its tables go.",
         )
     storage = choose_storage(base, given.storage_config_info)
+    info = given.connection_config_info
+    remote = None if info is None else read_connection(info)
     return NewCatalog(
         name=given.name,
         kind=given.type,
@@ -60,6 +60,8 @@ def read_new_catalog(body: wire_catalogs.CreateCatalogRequest) -> NewCatalog:
         storage=storage.config,
         storage_keys=storage.keys,
         properties=properties,
+        connection=None if remote is None else remote.connection,
+        connection_secrets=None if remote is None else remote.secrets,
         admins=None if body.admin_principal_roles is None else tuple(body.admin_principal_roles),
     )
 
@@ -69,6 +71,8 @@ def read_update(body: wire_catalogs.UpdateCatalogRequest, entity: CatalogEntity)
     old = entity.properties
     base, new = ("", old) if body.properties is None else _split(body.properties)
     storage = change_storage(entity, base, body.storage_config_info)
+    info = body.connection_config_info
+    remote = None if info is None else read_connection(info)
     return CatalogUpdate(
         # What is only sent back is not set again: clients return what they read, reserved names included.
         set_properties={name: value for name, value in new.items() if old.get(name) != value},
@@ -76,6 +80,8 @@ def read_update(body: wire_catalogs.UpdateCatalogRequest, entity: CatalogEntity)
         base_location=storage.base,
         storage=storage.config,
         storage_keys=storage.keys,
+        connection=None if remote is None else remote.connection,
+        connection_secrets=None if remote is None else remote.secrets,
         version=body.current_entity_version,
     )
 
@@ -87,7 +93,7 @@ def _split(properties: dict[str, str]) -> tuple[str, dict[str, str]]:
 
 def _is_kept(name: str) -> bool:
     """Whether a property stays although it is not named: it is not for users to remove."""
-    return name.startswith(OURS) and name not in SETTABLE
+    return name.startswith(OURS) and name not in SETTABLE and name not in NAMES
 
 
 class CatalogHandlers:
@@ -115,7 +121,7 @@ class CatalogHandlers:
         return Response.json(describe_catalog(entity))
 
     async def update(self, request: Request) -> Response:
-        """Change its properties or how its storage is reached."""
+        """Change its properties, or how its storage or its remote is reached."""
         entity = await update_catalog(
             self._directory,
             caller_of(request),
@@ -168,7 +174,7 @@ def catalog_routes(directory: Directory) -> list[Route]:
             one,
             handlers.update,
             operation_id="updateCatalog",
-            summary="Change the properties or the storage of a catalog",
+            summary="Change the properties, the storage or the connection of a catalog",
             request=wire_catalogs.UpdateCatalogRequest,
             responses={200: wire_catalogs.Catalog},
         ),

@@ -4,6 +4,7 @@ from typing import TypeVar
 
 from msgspec import Struct, convert
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg.context import caller_of
 from cynosure.api.management.context import BASE
 from cynosure.api.management.wire import Camel
@@ -11,7 +12,6 @@ from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
 from cynosure.auth.access.explain import Explanation
 from cynosure.auth.identities import Identities
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.explain import Place, Question, explain
 
 T = TypeVar("T", bound=Struct)
@@ -140,7 +140,7 @@ def _as(shape: type[T], found: tuple[Struct, ...]) -> tuple[T, ...]:
     return tuple(convert(each, shape, from_attributes=True) for each in found)
 
 
-def explain_routes(directory: Directory, identities: Identities) -> list[Route]:
+def explain_routes(catalogs: Catalogs, identities: Identities) -> list[Route]:
     """The route of explanations."""
 
     async def explain_access(request: Request) -> Response:
@@ -152,7 +152,12 @@ def explain_routes(directory: Directory, identities: Identities) -> list[Route]:
             principal=body.principal,
             updates=tuple(body.updates or ()),
         )
-        found = await explain(directory, identities, caller_of(request), question)
+        caller = caller_of(request)
+        for place in (question.target, question.secondary):
+            if place is not None and place.catalog and place.namespace:
+                catalog = await catalogs.directory.open_for(caller, place.catalog)
+                await catalogs.see(catalog, caller, place.namespace, table=place.table, view=place.view)
+        found = await explain(catalogs.directory, identities, caller, question)
         return Response.json(describe_explanation(found))
 
     return [

@@ -5,15 +5,17 @@ Must not break: granting is PUT and revoking is POST, both answered with 201, as
 
 from functools import partial
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.errors import NotServed
 from cynosure.api.iceberg.context import caller_of
 from cynosure.api.management import wire
 from cynosure.api.management.context import BASE, catalog_of, missing, name_of
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
+from cynosure.auth.caller import Caller
 from cynosure.auth.rbac.privileges import Privilege
-from cynosure.catalog.directory import Directory
-from cynosure.catalog.names import check_name, check_namespace
+from cynosure.catalog.names import Identifier, check_name, check_namespace
+from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.roles.grant_privilege import grant_privilege
 from cynosure.catalog.roles.list_grants import list_grants
 from cynosure.catalog.roles.revoke_privilege import revoke_privilege
@@ -66,14 +68,14 @@ def describe_grant(grant: Grant) -> wire.GrantResource:
 class GrantHandlers:
     """The handlers of grants."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, catalogs: Catalogs) -> None:
+        self._catalogs = catalogs
 
     async def list(self, request: Request) -> Response:
         """The privileges of a catalog role, one by one."""
         caller = caller_of(request)
         query: wire.ListQuery = request.query
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs.directory, caller, request)
         page = await list_grants(catalog, caller, name_of(request, "catalogRoleName"), query.paging())
         found = [describe_grant(each) for each in page.grants]
         return Response.json(wire.GrantResources(found, page.next_token))
@@ -83,7 +85,9 @@ class GrantHandlers:
         caller = caller_of(request)
         body: wire.AddGrantRequest = request.body
         grant = read_grant(body.grant)
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs.directory, caller, request)
+        if catalog.is_federated:
+            await self._see(catalog, caller, grant)
         await grant_privilege(catalog, caller, name_of(request, "catalogRoleName"), grant)
         return Response(201)
 
@@ -98,14 +102,24 @@ class GrantHandlers:
             )
         body: wire.RevokeGrantRequest = request.body
         grant = read_grant(body.grant)
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs.directory, caller, request)
         await revoke_privilege(catalog, caller, name_of(request, "catalogRoleName"), grant)
         return Response(201)
 
+    async def _see(self, catalog: OpenCatalog, caller: Caller, grant: Grant) -> None:
+        """Have what is granted on, so that it is granted on that: what is missing is refused."""
+        if grant.kind == "table":
+            table = Identifier(grant.namespace, grant.name)
+            await self._catalogs.federation.see_to_grant(catalog, caller, table)
+        elif grant.kind == "view":
+            await self._catalogs.see(catalog, caller, grant.namespace, view=grant.name)
+        else:
+            await self._catalogs.see(catalog, caller, grant.namespace)
 
-def grant_routes(directory: Directory) -> list[Route]:
+
+def grant_routes(catalogs: Catalogs) -> list[Route]:
     """The routes of grants."""
-    handlers = GrantHandlers(directory)
+    handlers = GrantHandlers(catalogs)
     route = partial(Route, tags=("grants",))
     path = f"{BASE}/catalogs/{{catalogName}}/catalog-roles/{{catalogRoleName}}/grants"
     return [

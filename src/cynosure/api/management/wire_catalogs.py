@@ -1,14 +1,15 @@
-"""Bodies of catalogs and their storages.
+"""Bodies of catalogs and their storages. Connections: `wire_connections.py`.
 
 Must not break: the keys of a storage are read here and never written; what is answered is made by
 `storage_fields.py`, which does not have them.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from cynosure.api.management.wire import Camel, Name
+from cynosure.api.management.wire_connections import ConnectionConfigInfo
 
 BASE_LOCATION = "default-base-location"
 """The property that says where tables go that ask for no location."""
@@ -102,8 +103,8 @@ class Catalog(Camel, frozen=True, kw_only=True):
     name: Name
     properties: Properties
     storage_config_info: StorageConfigInfo
-    connection_config_info: dict[str, Any] | None = None
-    """Of EXTERNAL catalogs that are connected to; this version refuses it."""
+    connection_config_info: ConnectionConfigInfo | None = None
+    """Of EXTERNAL catalogs: the remote that owns their tables. Left out: it tells about them."""
     create_timestamp: int | None = None
     last_update_timestamp: int | None = None
     entity_version: int | None = None
@@ -132,3 +133,6 @@ class UpdateCatalogRequest(Camel, frozen=True):
     """All of them; those that are not named here go. The base location stays when it is not named."""
     storage_config_info: StorageConfigInfo | None = None
     """The whole configuration; only its keys stay when they are not named."""
+    connection_config_info: ConnectionConfigInfo | None = None
+    """The whole connection of a federated catalog. Its secrets stay when they are not named and neither
+    address nor authentication nor properties are others."""

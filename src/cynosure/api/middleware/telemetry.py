@@ -17,6 +17,7 @@ from cynosure.common.telemetry.logs import Log
 from cynosure.common.telemetry.metrics import Counter, Gauge, Histogram, Tally, publish_before_render
 from cynosure.common.telemetry.request_scope import RequestScope, choose_request_id, enter_scope, leave_scope
 from cynosure.common.telemetry.tracing import is_tracing, span
+from cynosure.federation.circles import HEADER, came_through
 
 REQUESTS = Counter(
     "api", "requests", "HTTP requests answered, by operation and status.", labels=("operation", "status")
@@ -38,6 +39,7 @@ PUBLISH_EVERY_S = 1.0
 """How long another worker's `/metrics` may not show a request."""
 _NO_OPERATION = "none"
 """Label of requests that matched no route."""
+_VIA = HEADER.encode()
 _CUT = 0
 """Status of a request that was not answered: its client left, or its answer was cut off."""
 
@@ -78,13 +80,20 @@ class Telemetry:
         try:
             if is_tracing():
                 with span("http.request", traceparent=headers.get(b"traceparent", b"").decode("latin-1")):
-                    await self._app(scope, receive, send)
+                    await self._run(scope, receive, send, headers.get(_VIA))
             else:
-                await self._app(scope, receive, send)
+                await self._run(scope, receive, send, headers.get(_VIA))
         finally:
             self._in_flight -= 1
             self._finish(scope, self._monotonic_s() - started_s)
             leave_scope(token)
+
+    async def _run(self, scope: Scope, receive: Receive, send: Send, via: bytes | None) -> None:
+        if via is None:
+            await self._app(scope, receive, send)
+            return
+        with came_through(via.decode("latin-1")):
+            await self._app(scope, receive, send)
 
     def publish(self) -> None:
         """Bring the metrics up to date."""

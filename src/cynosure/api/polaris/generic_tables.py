@@ -9,12 +9,12 @@ from typing import Final
 
 from msgspec import Struct
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg import wire
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of, namespace_of
 from cynosure.api.messages import NO_STORE, Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.generic.access import HEADER, StorageAccess
 from cynosure.catalog.generic.create_generic_table import CreateGenericTable, create_generic_table
 from cynosure.catalog.generic.drop_generic_table import drop_generic_table
@@ -65,14 +65,14 @@ class ListGenericTablesResponse(Struct, frozen=True, rename="kebab", omit_defaul
 class GenericTableHandlers:
     """The handlers of generic tables."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, catalogs: Catalogs) -> None:
+        self._catalogs = catalogs
 
     async def list(self, request: Request) -> Response:
         """The names of a namespace's generic tables."""
         caller = caller_of(request)
         namespace = namespace_of(request)
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         return Response(200, await list_generic_tables(catalog, caller, namespace, request.query.paging()))
 
     async def create(self, request: Request) -> Response:
@@ -87,7 +87,7 @@ class GenericTableHandlers:
             doc=body.doc,
             properties=body.properties or {},
         )
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         return _loaded(await create_generic_table(catalog, caller, wanted, is_delegated=is_delegated))
 
     async def load(self, request: Request) -> Response:
@@ -95,14 +95,14 @@ class GenericTableHandlers:
         caller = caller_of(request)
         is_delegated = _is_delegated(request)
         name = _table_of(request)
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         return _loaded(await load_generic_table(catalog, caller, name, is_delegated=is_delegated))
 
     async def drop(self, request: Request) -> Response:
         """Drop a generic table; its files stay."""
         caller = caller_of(request)
         name = _table_of(request)
-        await drop_generic_table(await catalog_of(self._directory, caller, request), caller, name)
+        await drop_generic_table(await catalog_of(self._catalogs, caller, request), caller, name)
         return Response(204)
 
 
@@ -138,9 +138,9 @@ def _loaded(loaded: LoadedGenericTable) -> Response:
     return Response.json(LoadGenericTableResponse(table, loaded.access), headers=headers)
 
 
-def generic_table_routes(directory: Directory) -> list[Route]:
+def generic_table_routes(catalogs: Catalogs) -> list[Route]:
     """The routes of generic tables."""
-    handlers = GenericTableHandlers(directory)
+    handlers = GenericTableHandlers(catalogs)
     route = partial(Route, tags=("polaris",))
     many = f"{BASE}/polaris/v1/{{prefix}}/namespaces/{{namespace}}/generic-tables"
     one = f"{many}/{{generic-table}}"

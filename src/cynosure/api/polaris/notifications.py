@@ -2,12 +2,12 @@
 
 from msgspec import UNSET, Struct, UnsetType
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of, table_of
 from cynosure.api.iceberg.wire import Document
 from cynosure.api.messages import Request, Response
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
 from cynosure.catalog.operations.notify import Notification, NotificationType, notify
 
 
@@ -29,7 +29,7 @@ class NotificationRequest(Struct, frozen=True, rename="kebab"):
     payload: TableUpdateNotification
 
 
-def notification_routes(directory: Directory) -> list[Route]:
+def notification_routes(catalogs: Catalogs) -> list[Route]:
     """The route of notifications."""
 
     async def send(request: Request) -> Response:
@@ -43,7 +43,7 @@ def notification_routes(directory: Directory) -> list[Route]:
             table_uuid=body.payload.table_uuid,
             metadata_location=body.payload.metadata_location,
         )
-        await notify(await catalog_of(directory, caller, request), caller, table, told)
+        await notify(await catalog_of(catalogs, caller, request), caller, table, told)
         return Response(204)
 
     return [

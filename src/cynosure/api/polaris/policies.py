@@ -2,13 +2,15 @@
 
 from functools import partial
 
+from cynosure.api.catalogs import Catalogs
 from cynosure.api.iceberg.config import BASE
 from cynosure.api.iceberg.context import caller_of, catalog_of, namespace_of
 from cynosure.api.messages import Request, Response
 from cynosure.api.polaris import policy_wire as wire
 from cynosure.api.router import Route
-from cynosure.catalog.directory import Directory
+from cynosure.auth.caller import Caller
 from cynosure.catalog.names import Identifier, check_name, check_policy_name, parse_namespace
+from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.operations.attach_policy import attach_policy
 from cynosure.catalog.operations.create_policy import CreatePolicy, create_policy
 from cynosure.catalog.operations.detach_policy import detach_policy
@@ -17,13 +19,14 @@ from cynosure.catalog.operations.list_applicable_policies import list_applicable
 from cynosure.catalog.operations.list_policies import list_policies
 from cynosure.catalog.operations.load_policy import load_policy
 from cynosure.catalog.operations.update_policy import PolicyUpdate, update_policy
+from cynosure.catalog.policies.placing import AttachTo
 
 
 class PolicyHandlers:
     """The handlers of policies."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, catalogs: Catalogs) -> None:
+        self._catalogs = catalogs
 
     async def create(self, request: Request) -> Response:
         """Create a policy."""
@@ -35,7 +38,7 @@ class PolicyHandlers:
             content=body.content,
             description=body.description,
         )
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         created = await create_policy(catalog, caller, wanted)
         return Response.json(wire.LoadPolicyResponse(wire.describe(wanted.path.name, created)))
 
@@ -44,7 +47,7 @@ class PolicyHandlers:
         caller = caller_of(request)
         namespace = namespace_of(request)
         query: wire.ListPoliciesQuery = request.query
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         body = await list_policies(
             catalog, caller, namespace, query.paging(), policy_type=query.policy_type or ""
         )
@@ -54,7 +57,7 @@ class PolicyHandlers:
         """A policy."""
         caller = caller_of(request)
         path = _policy_of(request)
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         policy = await load_policy(catalog, caller, path)
         return Response.json(wire.LoadPolicyResponse(wire.describe(path.name, policy)))
 
@@ -64,7 +67,7 @@ class PolicyHandlers:
         path = _policy_of(request)
         body: wire.UpdatePolicyRequest = request.body
         wanted = PolicyUpdate(body.content, body.description, body.current_policy_version)
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         policy = await update_policy(catalog, caller, path, wanted)
         return Response.json(wire.LoadPolicyResponse(wire.describe(path.name, policy)))
 
@@ -73,7 +76,7 @@ class PolicyHandlers:
         caller = caller_of(request)
         path = _policy_of(request)
         query: wire.DropPolicyQuery = request.query
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         await drop_policy(catalog, caller, path, is_detaching=query.detach_all)
         return Response(204)
 
@@ -82,8 +85,11 @@ class PolicyHandlers:
         caller = caller_of(request)
         path = _policy_of(request)
         body: wire.AttachPolicyRequest = request.body
-        catalog = await catalog_of(self._directory, caller, request)
-        await attach_policy(catalog, caller, path, body.target.checked(), body.parameters)
+        catalog = await catalog_of(self._catalogs, caller, request)
+        target = body.target.checked()
+        if catalog.is_federated:
+            await self._see(catalog, caller, target)
+        await attach_policy(catalog, caller, path, target, body.parameters)
         return Response(204)
 
     async def detach(self, request: Request) -> Response:
@@ -91,7 +97,7 @@ class PolicyHandlers:
         caller = caller_of(request)
         path = _policy_of(request)
         body: wire.DetachPolicyRequest = request.body
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
         await detach_policy(catalog, caller, path, body.target.checked())
         return Response(204)
 
@@ -101,7 +107,8 @@ class PolicyHandlers:
         query: wire.ApplicableQuery = request.query
         namespace = parse_namespace(query.namespace) if query.namespace else ()
         name = check_name(query.target_name, field="target-name") if query.target_name else None
-        catalog = await catalog_of(self._directory, caller, request)
+        catalog = await catalog_of(self._catalogs, caller, request)
+        await self._catalogs.see(catalog, caller, namespace, table=name or "")
         page = await list_applicable_policies(
             catalog,
             caller,
@@ -112,15 +119,23 @@ class PolicyHandlers:
         found = [wire.describe_applicable(each) for each in page.policies]
         return Response.json(wire.ApplicablePoliciesResponse(found, page.next_token))
 
+    async def _see(self, catalog: OpenCatalog, caller: Caller, target: AttachTo) -> None:
+        """Have what a policy is to be attached to, so that it is for the one that is there now."""
+        if target.type == "namespace":
+            await self._catalogs.see(catalog, caller, target.path)
+        elif target.type == "table-like" and len(target.path) > 1:
+            *namespace, name = target.path
+            await self._catalogs.see(catalog, caller, tuple(namespace), table=name)
+
 
 def _policy_of(request: Request) -> Identifier:
     name = check_policy_name(request.params["policy-name"], field="policy-name")
     return Identifier(namespace_of(request), name)
 
 
-def policy_routes(directory: Directory) -> list[Route]:
+def policy_routes(catalogs: Catalogs) -> list[Route]:
     """The routes of policies."""
-    handlers = PolicyHandlers(directory)
+    handlers = PolicyHandlers(catalogs)
     route = partial(Route, tags=("polaris",))
     catalog = f"{BASE}/polaris/v1/{{prefix}}"
     many = f"{catalog}/namespaces/{{namespace}}/policies"
