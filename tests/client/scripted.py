@@ -11,6 +11,7 @@ from cynosure.client.api import ApiClient
 from cynosure.client.discovery import CATALOG_PATH, MANAGEMENT_PATH
 from cynosure.client.http import HttpClient
 from cynosure.client.idempotency import Keys
+from cynosure.client.waiting import OnWait
 
 PROMISE = {"idempotency-key-supported": "true", "idempotency-key-lifetime": "PT30M"}
 HONOURED = msgspec.json.encode({"properties": PROMISE})
@@ -73,9 +74,16 @@ class Scripted(httpx.AsyncBaseTransport):
         return [each.headers.get("idempotency-key") for each in self.seen]
 
     @contextmanager
-    def client(self, keys: Keys | None = None, *, is_patient: bool = True) -> Iterator[ApiClient]:
+    def client(
+        self, keys: Keys | None = None, *, is_patient: bool = True, on_wait: OnWait | None = None
+    ) -> Iterator[ApiClient]:
         http = HttpClient(
-            "http://test", clock=self.clock, rng=random.Random(1), transport=self, is_patient=is_patient
+            "http://test",
+            clock=self.clock,
+            rng=random.Random(1),
+            transport=self,
+            is_patient=is_patient,
+            on_wait=on_wait,
         )
         yield ApiClient(http, keys=keys)
 

@@ -499,7 +499,18 @@ CALLS: list[Call] = [
     (PolicyApi, "attach", (("a",), "p", PolicyTarget("catalog"), {}), {}),
     (PolicyApi, "detach", (("a",), "p", PolicyTarget("catalog")), {}),
 ]
-READS = ("list", "walk", "load", "explain", "check", "whoami", "read_events", "with_key")
+READS = (
+    "list",
+    "walk",
+    "load",
+    "explain",
+    "check",
+    "whoami",
+    "read_events",
+    "with_key",
+    "reconcile",
+    "migrate",
+)
 
 
 @pytest.mark.parametrize(("kind", "name", "given", "named"), CALLS)

@@ -108,6 +108,16 @@ async def test_a_read_is_repeated_after_an_unknown_outcome(fault: Any) -> None:
         assert len(seen) == 2
 
 
+async def test_what_the_server_says_of_what_is_behind_it_is_its_answer() -> None:
+    # Not a gateway's: a remote catalog that refuses it goes on doing so.
+    told = (502, {}, b'{"error": {"type": "BadGatewayException", "message": "refused", "code": 502}}')
+    async with answering(told, OK) as (url, seen), client_of(url) as client:
+        with pytest.raises(ServerFailed):
+            await client.request("GET", "/x")
+
+        assert len(seen) == 1
+
+
 @pytest.mark.parametrize("method", ["POST", "DELETE", "PATCH"])
 @pytest.mark.parametrize("fault", ["cut", (500, {}, b"oops"), (502, {}, b""), (504, {}, b"")])
 async def test_a_change_is_never_repeated_blindly(method: str, fault: Any) -> None:
@@ -133,13 +143,13 @@ async def test_an_unknown_outcome_stays_unknown_when_the_server_is_busy_afterwar
 async def test_a_change_that_only_met_a_busy_server_was_not_applied() -> None:
     async with answering(BUSY) as (url, _), client_of(url) as client:
         with pytest.raises(Unavailable):
-            await client.request("POST", "/x", timeout_s=0.2)
+            await client.request("POST", "/x", timeout_s=1)
 
 
 async def test_nobody_listening_means_nothing_applied(processes) -> None:
     async with client_of(f"http://127.0.0.1:{processes.reserve_port()}") as client:
         with pytest.raises(Unavailable, match="cannot be reached"):
-            await client.request("POST", "/x", timeout_s=0.2)
+            await client.request("POST", "/x", timeout_s=1)
 
 
 @pytest.mark.parametrize(("method", "expected"), [("GET", Unavailable), ("POST", OutcomeUnknown)])

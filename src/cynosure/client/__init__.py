@@ -8,6 +8,7 @@
 - `idempotency.py`, `discovery.py`   keys; whether a server honours them, and for how long
 - `management.py`, `catalog.py`, `policies.py`, `generic_tables.py`, `drops.py`, `tasks.py`, `maintenance.py`
                   the APIs, call by call; `delegation.py` that of a delegation service
+- `query.py`      governed SQL at a gateway
 - `shape.py`      columns, partitioning and sort order of a table, by names
 - `appends.py`, `appending/`   Arrow data appended to a table (`append`)
 - `profiles.py`   servers that a user knows by name

@@ -48,6 +48,7 @@ class ApiClient:
         self.clock = http.clock
         self.rng = http.rng
         self.is_patient = http.is_patient
+        self.on_wait = http.on_wait
 
     async def request(
         self,

@@ -19,6 +19,7 @@ from cynosure.client.errors import IdempotencyWindowExpired, ServerFailed, Still
 from cynosure.client.http import Failed, Reply
 from cynosure.client.idempotency import KEY_HEADER, Replay, check_key, make_key
 from cynosure.client.retry import Failure, classify_keyed
+from cynosure.client.waiting import Notice
 from cynosure.common.clock import Clock
 from cynosure.common.errors import CynosureError, NotAuthenticated, OutcomeUnknown, Unavailable
 from cynosure.common.quantities import format_duration
@@ -106,6 +107,7 @@ class _Repeating:
         self._api = api
         self._key = key
         self._elapsed = _Elapsed(api.clock)
+        self._notice = Notice(api.clock, api.on_wait)
         self._lifetime_s = lifetime_s
         self._window_s = lifetime_s - min(_MARGIN_S, lifetime_s / 10)
         patience_s = api.keys.patience_s
@@ -133,7 +135,7 @@ class _Repeating:
             is_nobody_there = failure is Failure.NOTHING_APPLIED and not answer.status
             if is_nobody_there and not self._api.is_patient and not self._may_be_applied:
                 raise answer.error
-            if not await self._pause(answer.retry_after_s):
+            if not await self._pause(answer):
                 raise self._give_up(answer.error) from answer.error
 
     async def _attempt(
@@ -154,14 +156,16 @@ class _Repeating:
         except NotAuthenticated as error:
             return Failed(None, error, 401)
 
-    async def _pause(self, at_least_s: float) -> bool:
+    async def _pause(self, answer: Failed) -> bool:
         """Wait for the next attempt; `False` when there must be none."""
         # The exponent is capped because a float overflows at 2**1024.
         bound_s = min(_MAX_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(self._pauses, 16))
-        pause_s = max(bound_s * self._api.rng.uniform(0.5, 1.0), at_least_s)
+        pause_s = max(bound_s * self._api.rng.uniform(0.5, 1.0), answer.retry_after_s)
         self._pauses += 1
-        if self._elapsed.get_s() + pause_s >= self._deadline_s:
+        left_s = self._deadline_s - self._elapsed.get_s()
+        if pause_s >= left_s:
             return False
+        self._notice.give(answer.status, answer.error, pause_s=pause_s, left_s=left_s)
         await self._api.clock.sleep(pause_s)
         return self._elapsed.get_s() < self._deadline_s
 

@@ -43,6 +43,9 @@ class IdempotencyWindowExpired(tree.OutcomeUnknown):
 class _Error(Struct):
     message: str = ""
     type: str = ""
+    fix: str = ""
+    """Apart from the message, as gateways send it; others have it behind the message."""
+    details: dict[str, Any] = {}
 
 
 class _Envelope(Struct):
@@ -83,6 +86,7 @@ _BY_STATUS: Final[dict[int, type[tree.CynosureError]]] = {
     429: tree.Unavailable,
     503: tree.Unavailable,
 }
+_NOT_DETAILS: Final = frozenset({"self", "message", "fix"})
 _FIELD: Final = re.compile(r"\bfield='([^']*)'")
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _decode_coded = msgspec.json.Decoder(_Coded).decode
@@ -92,20 +96,22 @@ def to_error(
     status: int, body: bytes, *, is_read: bool, request_id: str, is_replayed: bool = False
 ) -> tree.CynosureError:
     """The error that an answer with a status of 400 or above stands for."""
-    message, type_name = _read_envelope(body)
+    told = _read_envelope(body)
+    message, type_name = told.message, told.type
     found = _BY_TYPE.get(type_name) or _BY_STATUS.get(status)
     if found is None and status >= 500:
         found = ServerFailed if is_read else tree.OutcomeUnknown
     elif found is None:
         found = RequestRefused
-    text, fix = _split(message.rstrip("."))
+    text, fix = (message, told.fix) if told.fix else _split(message.rstrip("."))
     details: dict[str, Any] = {
         "status": status,
         "type": type_name,
         "request_id": request_id,
         "is_replayed": is_replayed,
     }
-    details = {name: value for name, value in details.items() if value}
+    given = {name: value for name, value in told.details.items() if name not in _NOT_DETAILS}
+    details = {**given, **{name: value for name, value in details.items() if value}}
     if (named := _FIELD.search(text)) is not None:
         details["field"] = named[1]
     return _make(found, text or f"The server answered {status} without saying why", fix, details)
@@ -147,23 +153,23 @@ def _split(text: str) -> tuple[str, str]:
     return head, f"{fix}." if stop else ""
 
 
-def _read_envelope(body: bytes) -> tuple[str, str]:
+def _read_envelope(body: bytes) -> _Error:
     try:
         envelope = _decode_envelope(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _read_coded(body)
     if isinstance(envelope.error, str):
-        return envelope.error_description, envelope.error
-    return envelope.error.message, envelope.error.type
+        return _Error(envelope.error_description, envelope.error)
+    return envelope.error
 
 
-def _read_coded(body: bytes) -> tuple[str, str]:
+def _read_coded(body: bytes) -> _Error:
     try:
         coded = _decode_coded(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # A proxy's page, or nothing: its text is not ours to repeat.
-        return "", ""
-    return coded.message, coded.error_code
+        return _Error()
+    return _Error(coded.message, coded.error_code)
 
 
 def _walk(error_type: type[tree.CynosureError]) -> list[type[tree.CynosureError]]:

@@ -23,6 +23,7 @@ from cynosure.client.retry import (
     parse_retry_after_s,
 )
 from cynosure.client.tls import NO_TLS, ClientTls, make_context
+from cynosure.client.waiting import Notice, OnWait
 from cynosure.common.clock import Clock
 from cynosure.common.errors import CynosureError, OutcomeUnknown, Unavailable
 from cynosure.common.retry import Backoff
@@ -31,6 +32,7 @@ T = TypeVar("T")
 
 REPLAYED_HEADER: Final = "Idempotency-Replayed"
 """Set by a server that gives an answer again instead of doing the request again."""
+_BEHIND_IT: Final = "BadGatewayException"
 _IDLE_S = 30.0
 """Idle connections are given up before our server does (75 s): none is used while it is being closed."""
 
@@ -88,12 +90,15 @@ class HttpClient:
         connect_timeout_s: float = 5.0,
         transport: httpx.AsyncBaseTransport | None = None,
         is_patient: bool = True,
+        on_wait: OnWait | None = None,
     ) -> None:
         """`transport` replaces the network: an application in this process answers.
 
         `is_patient`: go on asking while nobody can be reached; a person at a terminal is told at once.
+        `on_wait` is told of requests that take long because the server says to come back later.
         """
         self.is_patient = is_patient
+        self.on_wait = on_wait
         self.clock = clock
         self.rng = rng
         self._connect_timeout_s = connect_timeout_s
@@ -144,7 +149,7 @@ class HttpClient:
         repeatable = method in REPEATABLE_METHODS if is_repeatable is None else is_repeatable
         backoff = Backoff(self.clock, self.rng, first_s=0.05, max_s=2.0, deadline_s=timeout_s)
         request = self._build(method, path, body, form, query, headers, request_id)
-        may_be_applied = False
+        may_be_applied, notice = False, Notice(self.clock, self.on_wait)
         while True:
             answer = await self._attempt(request, backoff.remaining_s)
             if isinstance(answer, Reply):
@@ -154,9 +159,11 @@ class HttpClient:
             if answer.failure is Failure.NOTHING_APPLIED and not answer.status and not self.is_patient:
                 raise answer.error
             may_be_applied |= answer.failure is Failure.UNKNOWN and not _is_read(method)
-            if (answer.failure is Failure.UNKNOWN and not repeatable) or not await backoff.wait(
-                at_least_s=answer.retry_after_s
-            ):
+            is_last = answer.failure is Failure.UNKNOWN and not repeatable
+            pause_s, left_s = max(backoff.bound_s(), answer.retry_after_s), backoff.remaining_s
+            if not is_last and pause_s < left_s:
+                notice.give(answer.status, answer.error, pause_s=pause_s, left_s=left_s)
+            if is_last or not await backoff.wait(at_least_s=answer.retry_after_s):
                 raise _last_error(answer.error, may_be_applied=may_be_applied) from answer.error
 
     async def attempt(
@@ -238,8 +245,10 @@ class HttpClient:
             request_id=answer.headers.get("x-request-id", ""),
             is_replayed=_is_replayed(answer.headers),
         )
+        # In the server's own words, and not a gateway's: what it asked behind itself did not work.
+        is_final = refusal.details.get("type") == _BEHIND_IT
         return Failed(
-            classify_status(answer.status_code),
+            None if is_final else classify_status(answer.status_code),
             refusal,
             answer.status_code,
             parse_retry_after_s(answer.headers.get("retry-after"), self.clock.now_us() / 1_000_000),

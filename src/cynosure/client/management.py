@@ -53,12 +53,19 @@ class Management(Keyed):
         return await self._load(Catalog, "catalogs", name)
 
     async def update_catalog(
-        self, current: Catalog, *, properties: Mapping[str, str], storage: Mapping[str, Any] | None = None
+        self,
+        current: Catalog,
+        *,
+        properties: Mapping[str, str],
+        storage: Mapping[str, Any] | None = None,
+        connection: Mapping[str, Any] | None = None,
     ) -> Catalog:
-        """Replace properties, and the storage if it is given, of a catalog that is still as `current`."""
+        """Replace properties, and what else is given, of a catalog that is still as `current`."""
         body: dict[str, Any] = {"currentEntityVersion": current.entity_version, "properties": properties}
         if storage is not None:
             body["storageConfigInfo"] = storage
+        if connection is not None:
+            body["connectionConfigInfo"] = connection
         return await self._send("PUT", Catalog, "catalogs", current.name, body=body)
 
     async def delete_catalog(self, name: str) -> None:
@@ -236,6 +243,22 @@ class Management(Keyed):
         """Whether the storage of a catalog works."""
         path = _path(("cynosure", "catalogs", catalog, "check-storage"))
         return (await self._api.request("POST", path, timeout_s=timeout_s)).decode(answer)
+
+    async def load_remote_status(self, catalog: str, answer: type[T]) -> T:
+        """How the remote of a federated catalog is."""
+        return await self._load(answer, "cynosure", "catalogs", catalog, "remote")
+
+    async def reconcile(
+        self, catalog: str, query: Mapping[str, str], answer: type[T], *, timeout_s: float
+    ) -> T:
+        """Compare a page of what is known of a remote with what it has."""
+        path = _path(("cynosure", "catalogs", catalog, "reconcile"))
+        return (await self._api.request("POST", path, query=query, timeout_s=timeout_s)).decode(answer)
+
+    async def migrate(self, catalog: str, step: Mapping[str, Any], answer: type[T], *, timeout_s: float) -> T:
+        """One step of a federated catalog's way into our own hands. Done twice, it is done once: no key."""
+        path = _path(("cynosure", "catalogs", catalog, "migration"))
+        return (await self._api.request("POST", path, body=step, timeout_s=timeout_s)).decode(answer)
 
     async def whoami(self, answer: type[T]) -> T:
         """Who this client is to the server."""

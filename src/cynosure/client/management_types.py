@@ -26,6 +26,8 @@ class Catalog(Entity, frozen=True, rename="camel", omit_defaults=True, kw_only=T
 
     type: str = "INTERNAL"
     storage_config_info: dict[str, Any] = {}
+    connection_config_info: dict[str, Any] = {}
+    """The remote behind a federated catalog, without secrets; empty for any other."""
 
     @property
     def base_location(self) -> str:

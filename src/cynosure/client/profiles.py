@@ -28,6 +28,8 @@ class Profile(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     tls_ca: str = ""
     tls_cert: str = ""
     tls_key: str = ""
+    gateway: str = ""
+    """Where SQL goes. Empty: port 8184 of the same host."""
     plain_http: bool = False
     """Whether the secret may go over HTTP without TLS to another machine."""
 

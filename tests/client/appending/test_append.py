@@ -1,11 +1,13 @@
 """Appends through a real server: rows that others read, answers that are lost, what is refused (I90)."""
 
 import asyncio
+import os
 import random
 import re
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import BucketTransform, DayTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestampType
+from pyiceberg.utils.concurrent import ExecutorFactory
 
 from cynosure.client import Appended, append
 from cynosure.client.api import ApiClient
@@ -173,6 +176,10 @@ def test_files_are_written_with_what_the_catalog_gives(
     # Nothing of this machine may be shown to the store.
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"):
         monkeypatch.setenv(name, "http://127.0.0.1:9/wrong")
+    # Each thread of PyIceberg takes the signer off the client that they share and puts its own there:
+    # requests in between are sent without a signature, and refused.
+    monkeypatch.setattr(ExecutorFactory, "_instance", ThreadPoolExecutor(max_workers=1))
+    monkeypatch.setattr(ExecutorFactory, "_instance_pid", os.getpid())
     s3 = find_s3_servers()[store]
     place = s3.fresh_location("append")
     name = f"c{uuid.uuid4().hex[:8]}"

@@ -1,6 +1,8 @@
 """Stores with credentials of the catalog: which are used, when newer ones are asked for, what is told."""
 
+import asyncio
 import io
+import tempfile
 import time
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 from cynosure.client.appending.signed_files import Signed
 from cynosure.client.appending.stores import Access, LocalFiles, open_files
 from cynosure.client.appending.target import StorageCredential
-from cynosure.common.errors import BadInput, Forbidden, Unavailable
+from cynosure.common.errors import BadInput, Forbidden, NotFound, Unavailable
 from cynosure.testing.s3_servers import S3Server, find_s3_servers
 from tests.storage.recorded_service import RecordedService, Reply
 
@@ -75,6 +77,26 @@ async def test_newer_credentials_are_asked_for_before_the_old_ones_end(
 
 
 @pytest.mark.s3
+async def test_a_large_file_is_written_and_read_in_parts(minio: S3Server) -> None:
+    place = minio.fresh_location("stores")
+    files = open_files(place, make_access(minio, place, expires_s=3600, renew=no_newer))
+    data = bytes(range(256)) * 50_000
+    try:
+        with tempfile.SpooledTemporaryFile(2**20) as content:
+            content.write(data)
+            content.seek(0)
+            await files.write(f"{place}/large", content)
+        into = io.BytesIO()
+        assert await files.read(f"{place}/large", into) == len(data)
+        assert into.getvalue() == data
+        with pytest.raises(NotFound) as refused:
+            await files.read(f"{place}/none", into)
+        assert refused.value.details["location"] == f"{place}/none"
+    finally:
+        minio.delete_below(place)
+
+
+@pytest.mark.s3
 async def test_a_refusal_of_the_store_shows_no_key(minio: S3Server) -> None:
     place = minio.fresh_location("stores")
     wrong = StorageCredential(
@@ -114,6 +136,16 @@ async def test_local_files_that_cannot_be_written_are_told(tmp_path: Any) -> Non
         await LocalFiles().write(f"file://{tmp_path}/file/below", io.BytesIO(b"abc"))
 
 
+async def test_a_local_file_may_be_written_twice_at_once(tmp_path: Any) -> None:
+    content = bytes(4 * 2**20)
+    path = tmp_path / "file"
+
+    await asyncio.gather(*(LocalFiles().write(f"file://{path}", io.BytesIO(content)) for _ in range(8)))
+
+    assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_credentials_do_not_print() -> None:
     secret = StorageCredential("s3://b/t", {"s3.secret-access-key": "hidden-one"})
 
@@ -135,6 +167,20 @@ async def test_a_token_of_google_is_what_is_sent() -> None:
     [heard] = google.heard
     assert heard.path.endswith("/bkt/lake/t/data/x=1/file.parquet") or "x%3D1" in heard.path
     assert heard.headers["authorization"] == "Bearer downscoped"
+
+
+async def test_who_may_not_list_is_told_by_writing_whether_a_file_is_there() -> None:
+    """S3 answers 403 for what is not there. Asserted here: the stores of these tests answer 404."""
+    given = StorageCredential("s3://bkt/t", {"s3.access-key-id": "a", "s3.secret-access-key": "b"})
+
+    async with RecordedService(lambda _: Reply(b"", 403)) as s3:
+        config = {"s3.endpoint": s3.url, "s3.path-style-access": "true"}
+        files = open_files("s3://bkt/t", Access(config, [given], no_newer, no_signature))
+        assert not await files.has("s3://bkt/t/x", 3)
+        with pytest.raises(Forbidden):
+            await files.write("s3://bkt/t/x", io.BytesIO(b"abc"))
+        with pytest.raises(Forbidden, match="not there any more"):
+            await files.read("s3://bkt/t/x", io.BytesIO())
 
 
 async def test_a_signature_of_azure_is_what_is_sent() -> None:

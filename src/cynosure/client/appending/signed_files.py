@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 from msgspec import Struct
 
-from cynosure.common.errors import BadInput, CynosureError, Forbidden, Unavailable
+from cynosure.common.errors import BadInput, CynosureError, Forbidden, NotFound, Unavailable
 
 _EMPTY: Final = hashlib.sha256(b"").hexdigest()
 _MAX_BYTES: Final = 5 * 2**30
@@ -52,6 +52,15 @@ class SignedFiles:
         answer = await self._send("HEAD", location)
         return answer.status_code == 200 and answer.headers.get("content-length") == str(size_bytes)
 
+    async def read(self, location: str, into: IO[bytes]) -> int:  # noqa: D102
+        start = into.tell()
+        answer = await self._send("GET", location, into=into)
+        if answer.status_code == 404:
+            raise gone(location)
+        if answer.status_code != 200:
+            raise _translate(answer.status_code, location, "A file cannot be read")
+        return into.tell() - start
+
     async def write(self, location: str, content: IO[bytes]) -> None:  # noqa: D102
         digest = hashlib.sha256()
         async for chunk in _read(content):
@@ -80,7 +89,10 @@ class SignedFiles:
         content: IO[bytes] | None = None,
         digest: str = _EMPTY,
         size_bytes: int = 0,
+        into: IO[bytes] | None = None,
     ) -> httpx.Response:
+        """`into` gets the body of an answer that is not an error, from where it stands."""
+        start = 0 if into is None else into.tell()
         uri = self._address + quote(location.removeprefix(self._root), safe="/~")
         asked = {"x-amz-content-sha256": [digest]}
         for attempt in range(_ATTEMPTS):
@@ -93,12 +105,9 @@ class SignedFiles:
             try:
                 # Nothing of the environment: a signature goes to the store and nowhere else.
                 async with httpx.AsyncClient(timeout=600, trust_env=False) as http:
-                    answer = await http.request(
-                        method,
-                        signed.uri,
-                        headers=headers,
-                        content=None if content is None else _read(content),
-                    )
+                    sent = None if content is None else _read(content)
+                    async with http.stream(method, signed.uri, headers=headers, content=sent) as answer:
+                        await _keep(answer, into, start)
                 if answer.status_code < 500:
                     return answer
             except httpx.TransportError as error:
@@ -106,6 +115,17 @@ class SignedFiles:
                     raise _translate(0, location) from error
             await asyncio.sleep(_FIRST_PAUSE_S * 2**attempt)
         return answer
+
+
+async def _keep(answer: httpx.Response, into: IO[bytes] | None, start: int) -> None:
+    if into is None or answer.status_code != 200:
+        await answer.aread()
+        return
+    # An attempt before this one may have been cut off.
+    into.seek(start)
+    into.truncate()
+    async for chunk in answer.aiter_raw(_CHUNK):
+        await asyncio.to_thread(into.write, chunk)
 
 
 async def _read(content: IO[bytes]) -> AsyncIterator[bytes]:
@@ -122,7 +142,14 @@ def address_of(bucket: str, endpoint: str, *, is_path_style: bool) -> str:
     return f"{parts.scheme}://{bucket}.{parts.netloc}/"
 
 
-def _translate(status: int, location: str) -> CynosureError:
+def gone(location: str) -> NotFound:
+    """There is no such file."""
+    return NotFound(
+        "A file is not there any more", fix="Run it again: the table may have gone on.", location=location
+    )
+
+
+def _translate(status: int, location: str, message: str = "A file cannot be written") -> CynosureError:
     if status in (401, 403):
         return Forbidden(
             "The storage refuses a request that the catalog signed",
@@ -130,7 +157,7 @@ def _translate(status: int, location: str) -> CynosureError:
             location=location,
         )
     return Unavailable(
-        "A file cannot be written",
+        message,
         fix="Check that this machine reaches the storage, and try again.",
         location=location,
         status=status,

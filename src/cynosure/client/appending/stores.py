@@ -1,11 +1,10 @@
-"""Where files are written: a file system of this machine, or an object store with credentials of the catalog.
+"""Where files are: a file system of this machine, or an object store with credentials of the catalog.
 
 A maintainer must not break: for an object store nothing but what the catalog gave is shown to it, newer
 credentials are asked for before the old ones expire, and no key, token or signature is in an error.
 """
 
 import asyncio
-import os
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -13,13 +12,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import obstore
 from msgspec import Struct
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from cynosure.client.appending.signed_files import Sign, SignedFiles, address_of
+from cynosure.client.appending.signed_files import Sign, SignedFiles, address_of, gone
 from cynosure.client.appending.target import StorageCredential
 from cynosure.common.errors import BadInput, CynosureError, Forbidden, Unavailable
 
@@ -30,6 +30,7 @@ _S3: Final = ("s3", "s3a", "s3n")
 _AZURE: Final = ("abfs", "abfss", "wasb", "wasbs")
 _AHEAD: Final = timedelta(minutes=1)
 """Credentials are renewed this long before they end (a tenth of a short life)."""
+_CHUNK: Final = 2**20
 _SIGNED: Final = "s3.remote-signing-enabled"
 
 Renew = Callable[[], Awaitable[list[StorageCredential]]]
@@ -55,6 +56,9 @@ class Files(Protocol):
     async def has(self, location: str, size_bytes: int) -> bool:
         """Whether there is a file of this size."""
 
+    async def read(self, location: str, into: IO[bytes]) -> int:
+        """Put a file's content into another one; how many bytes. `NotFound` when there is no such file."""
+
     async def write(self, location: str, content: IO[bytes]) -> None:
         """Write a file."""
 
@@ -74,9 +78,9 @@ def open_files(location: str, access: Access) -> Files:
     if scheme in _AZURE:
         return ObjectFiles(location, _open_azure(location, access))
     raise BadInput(
-        "This client cannot write to such a storage",
+        "This client cannot reach such a storage",
         field="location",
-        fix="Append with an engine that can.",
+        fix="Use an engine that can.",
         location=location,
     )
 
@@ -87,6 +91,26 @@ class LocalFiles:
     async def has(self, location: str, size_bytes: int) -> bool:  # noqa: D102
         path = _path_of(location)
         return path.is_file() and path.stat().st_size == size_bytes
+
+    async def read(self, location: str, into: IO[bytes]) -> int:  # noqa: D102
+        try:
+            return await asyncio.to_thread(_read, _path_of(location), into)
+        except FileNotFoundError:
+            raise gone(location) from None
+        except PermissionError as error:
+            raise Forbidden(
+                "This user may not read a file of the table",
+                fix="Run the command as a user who may, or on the server's machine.",
+                location=location,
+            ) from error
+        except OSError as error:
+            raise Unavailable(
+                "A file cannot be read",
+                fix="A catalog of local files is read on the server's own machine only. Check that this user "
+                "may read there.",
+                location=location,
+                reason=error.strerror or type(error).__name__,
+            ) from error
 
     async def write(self, location: str, content: IO[bytes]) -> None:  # noqa: D102
         try:
@@ -116,11 +140,31 @@ class ObjectFiles:
     async def has(self, location: str, size_bytes: int) -> bool:  # noqa: D102
         try:
             found = await obstore.head_async(self._store, self._key(location))
-        except FileNotFoundError:
+        except (FileNotFoundError, PermissionDeniedError):
+            # S3 tells who may not list that it may not read what is not there. Writing finds out.
             return False
         except BaseError as error:
             raise _translate(error, location) from None
         return found["size"] == size_bytes
+
+    async def read(self, location: str, into: IO[bytes]) -> int:  # noqa: D102
+        size_bytes = 0
+        try:
+            found = await obstore.get_async(self._store, self._key(location))
+            async for chunk in found.stream(min_chunk_size=_CHUNK):
+                size_bytes += await asyncio.to_thread(into.write, chunk)
+        except FileNotFoundError:
+            raise gone(location) from None
+        except PermissionDeniedError:
+            # Of S3, see above.
+            raise Forbidden(
+                "The storage refuses the credentials that the catalog gave, or a file is not there any more",
+                fix="Run it again. If it stays so, check the catalog's storage: cynosure catalogs check.",
+                location=location,
+            ) from None
+        except BaseError as error:
+            raise _translate(error, location, "A file cannot be read") from None
+        return size_bytes
 
     async def write(self, location: str, content: IO[bytes]) -> None:  # noqa: D102
         try:
@@ -141,12 +185,19 @@ def _path_of(location: str) -> Path:
     return Path("/" + location.removeprefix("file:").lstrip("/"))
 
 
+def _read(path: Path, into: IO[bytes]) -> int:
+    with path.open("rb") as file:
+        shutil.copyfileobj(file, into, _CHUNK)
+        return file.tell()
+
+
 def _write(path: Path, content: IO[bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    # Of this write alone: another one of the same file, in this process or another, is not in its way.
+    fresh = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
         with fresh.open("wb") as file:
-            shutil.copyfileobj(content, file, 2**20)
+            shutil.copyfileobj(content, file, _CHUNK)
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
@@ -166,7 +217,7 @@ def _find(access: list[StorageCredential], location: str) -> dict[str, str]:
 def _refuse(location: str) -> CynosureError:
     return Forbidden(
         "The catalog gives no credentials for the table's files",
-        fix="Ask for the right to write the table's data, and check the storage of the catalog: "
+        fix="Ask for the right to the table's data, and check the storage of the catalog: "
         "cynosure catalogs check.",
         location=location,
     )
@@ -288,7 +339,7 @@ def _client_options(endpoint: str) -> Any:
     return {"allow_http": endpoint.startswith("http://"), "timeout": "10 minutes"}
 
 
-def _translate(error: BaseError, location: str) -> CynosureError:
+def _translate(error: BaseError, location: str, message: str = "A file cannot be written") -> CynosureError:
     # obstore's text may quote the request, signature included.
     if isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
         return Forbidden(
@@ -297,7 +348,7 @@ def _translate(error: BaseError, location: str) -> CynosureError:
             location=location,
         )
     return Unavailable(
-        "A file cannot be written",
+        message,
         fix="Check that this machine reaches the storage, and try again.",
         location=location,
         reason=type(error).__name__,
