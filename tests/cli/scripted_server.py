@@ -16,9 +16,11 @@ class Script:
     def __init__(self) -> None:
         self.answers: list[Answer] = []
         self.asked: list[str] = []
+        self.bodies: list[bytes] = []
 
-    def next(self, request: str) -> Answer:
+    def next(self, request: str, body: bytes) -> Answer:
         self.asked.append(request)
+        self.bodies.append(body)
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
@@ -32,14 +34,14 @@ def serve(script: Script) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length", 0)))
+            given = self.rfile.read(int(self.headers.get("content-length", 0)))
             if self.path.endswith("/oauth/tokens"):
                 status, body = 200, {"access_token": "t", "token_type": "bearer", "expires_in": 3600}
             elif "/cynosure/config" in self.path or "/v1/config" in self.path:
                 # Nothing is promised: what is sent is sent once.
                 status, body = refusal(404, "no")
             else:
-                status, body = script.next(f"{self.command} {self.path.removeprefix('/api')}")
+                status, body = script.next(f"{self.command} {self.path.removeprefix('/api')}", given)
             sent = json.dumps(body).encode()
             self.send_response(status)
             self.send_header("content-type", "application/json")

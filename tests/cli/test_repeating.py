@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -126,6 +127,25 @@ def test_a_server_that_promises_nothing_is_asked_once(remote: Callable[..., Ende
     assert made.code == 1
     assert (config.hits, lost.hits) == (1, 1)
     assert "does not say that it honours" in made.err
+
+
+@pytest.mark.parametrize("words", [("catalogs", "list"), ("principal-roles", "create", "patient")], ids=str)
+def test_who_waits_for_a_server_is_told_what_for(
+    remote: Callable[..., Ended], proxy: HttpProxy, words: tuple[str, ...]
+) -> None:
+    body = (
+        b'{"error": {"message": "It is \\u001b[31mdown", "type": "ServiceUnavailableException", "code": 503}}'
+    )
+    fault, path = Respond(503, body, (("retry-after", "2"),)), f"/{words[0]}"
+    rule = proxy.add(fault, when=lambda request: path in request.path)
+
+    ended = remote(*words, "--json")
+
+    assert (ended.code, rule.hits) == (0, 1)
+    json.loads(ended.out)
+    (line,) = [each for each in ended.err.splitlines() if each.startswith("Waiting: ")]
+    said = r"Waiting: the server answers 503 \(It is \\x1b\[31mdown\)\. "
+    assert re.fullmatch(said + r"Trying again until \d\d:\d\d:\d\d; Ctrl-C ends it\.", line)
 
 
 @pytest.mark.parametrize(

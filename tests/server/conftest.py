@@ -114,7 +114,7 @@ def wait_until() -> Wait:
     """Waits for something that another process does."""
 
     async def wait(condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not condition():  # noqa: ASYNC110 - another process has no event for us
                 await asyncio.sleep(0.02)
 

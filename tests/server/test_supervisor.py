@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 _LINE = "import os, socket; line = socket.socket(fileno=int(os.environ['CYNOSURE_SUPERVISOR_FD']));"
 READY = _LINE + "line.sendall(b'{}\\n');"
-FAST = RestartPolicy(first_pause_s=0.01, max_pause_s=0.02, max_crashes=2, stop_grace_s=0.3)
+FAST = RestartPolicy(first_pause_s=0.01, max_pause_s=0.02, max_crashes=2)
 
 
 def child(program: str, **more) -> ChildSpec:
@@ -51,7 +51,11 @@ async def test_a_child_that_keeps_crashing_is_given_up_after_the_agreed_number(t
 
 async def test_a_child_that_ignores_the_request_to_end_is_killed() -> None:
     program = f"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); {READY} time.sleep(600)"
-    supervisor = supervise(child(program), on_ready=lambda _: os.kill(os.getpid(), signal.SIGTERM))
+    supervisor = supervise(
+        child(program),
+        policy=RestartPolicy(stop_grace_s=0.3),
+        on_ready=lambda _: os.kill(os.getpid(), signal.SIGTERM),
+    )
 
     with pytest.raises(ChildFailed, match="did not end cleanly"):
         await supervisor.run()

@@ -100,9 +100,9 @@ async def serving(tls: ServerTls) -> AsyncIterator[str]:
         await task
 
 
-async def ask(url: str, tls: ClientTls) -> dict[str, object]:
+async def ask(url: str, tls: ClientTls, timeout_s: float = 30.0) -> dict[str, object]:
     async with HttpClient(url, clock=SystemClock(), rng=random.Random(1), tls=tls) as client:
-        return (await client.request("GET", "/", timeout_s=0.5)).decode(dict[str, object])
+        return (await client.request("GET", "/", timeout_s=timeout_s)).decode(dict[str, object])
 
 
 async def test_the_peers_certificate_reaches_the_handler(ours: Path) -> None:
@@ -124,7 +124,7 @@ async def test_without_a_client_authority_no_certificate_is_asked_for(ours: Path
 async def test_a_client_without_certificate_is_turned_away(ours: Path) -> None:
     async with serving(ServerTls(server_files(ours))) as url:
         with pytest.raises(Unavailable):
-            await ask(url, ClientTls(ours / certs.CA_CERTIFICATE))
+            await ask(url, ClientTls(ours / certs.CA_CERTIFICATE), timeout_s=0.5)
 
 
 async def test_a_client_of_another_authority_is_turned_away(ours: Path, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ async def test_a_client_of_another_authority_is_turned_away(ours: Path, tmp_path
 
     async with serving(ServerTls(server_files(ours))) as url:
         with pytest.raises(Unavailable):
-            await ask(url, client_files(strangers, trusted=ours))
+            await ask(url, client_files(strangers, trusted=ours), timeout_s=0.5)
 
 
 @pytest.mark.parametrize(("days", "is_answered"), [(60, True), (1, False)])
@@ -183,7 +183,7 @@ async def test_renewed_files_are_used_for_new_connections_also_the_client_author
 
         assert (await ask(url, client_files(renewed)))["name"] == "CN=worker-8"
         with pytest.raises(Unavailable):
-            await ask(url, client_files(ours, trusted=renewed))
+            await ask(url, client_files(ours, trusted=renewed), timeout_s=0.5)
 
 
 async def test_a_changed_file_is_noticed_without_a_signal(ours: Path, manual_clock, caplog) -> None:

@@ -7,6 +7,7 @@
 - `transport.py`  the way there: network, operator socket, or in process; all speak HTTP
 - `operator.py`   commands that only operators have: in the server when there is one, otherwise here
 - `options.py`, `names.py`, `credentials.py`, `roles_output.py`   what several commands share
+- `sql.py`, `sql_repl/`   `cynosure sql`: statements, formats, the prompt
 - `setup/`        a whole installation from a file
 - all others      the commands themselves, a file for each group
 

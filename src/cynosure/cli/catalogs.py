@@ -10,6 +10,7 @@ import typer
 from cynosure.cli import options
 from cynosure.cli.cascading import Cascade, Purge, Yes, check_flags, describe_plan, drop_with_all
 from cynosure.cli.catalog_check import check
+from cynosure.cli.connection_flags import ConnectionFlags, naming_connection_flags, with_connection
 from cynosure.cli.names import (
     Properties,
     RemoveProperties,
@@ -80,7 +81,7 @@ CatalogType = Annotated[
         "--type",
         metavar="TYPE",
         case_sensitive=False,
-        help="`internal`, or `external`: another catalog owns its tables and tells about them.",
+        help="`internal`, or `external`: another catalog owns its tables (see Remote catalog).",
     ),
 ]
 
@@ -88,11 +89,13 @@ CatalogType = Annotated[
 @app.command()
 @changing
 @with_storage
+@with_connection
 def create(
     to: Remote,
     storage: StorageFlags,
     name: Name,
     *,
+    connection: ConnectionFlags,
     catalog_type: CatalogType = "internal",
     location: Location = None,
     allowed_location: Allowed = None,
@@ -107,6 +110,10 @@ def create(
     --s3-access-key-id ID --s3-secret-access-key-file FILE`
 
     Example: `cynosure catalogs create lake --location gs://bucket/prefix --gcs-key-file FILE`
+
+    Example, the catalog of somebody else: `cynosure catalogs create theirs --type external
+    --location s3://bucket/theirs --connection-type ICEBERG_REST --connection-uri https://catalog.example.com/api
+    --remote-name sales --remote-client-id ID --remote-client-secret-file FILE`
     """
 
     async def work(server: "Server") -> "Catalog":
@@ -121,7 +128,9 @@ def create(
             storage_type=kind,
             catalog_type=catalog_type,
         )
-        with naming_flags(kind):
+        if (remote := connection.to_info()) is not None:
+            wanted["connectionConfigInfo"] = remote
+        with naming_flags(kind), naming_connection_flags():
             return await server.management.create_catalog(wanted)
 
     made = to.run(work, initialise=True)
@@ -129,6 +138,8 @@ def create(
         print_json(made)
     else:
         print(f"Catalog {made.name} is ready; its tables go to {made.base_location}")
+    if made.connection_config_info:
+        tell(f"Its remote was not asked yet. Whether it answers: cynosure federation status {made.name}")
 
 
 @app.command("list")
@@ -182,23 +193,28 @@ def get(to: Remote, name: Name) -> None:
 @app.command()
 @changing
 @with_storage
+@with_connection
 def update(
     to: Remote,
     storage: StorageFlags,
     name: Name,
     *,
+    connection: ConnectionFlags,
     location: Location = None,
     allowed_location: Allowed = None,
     remove_allowed_location: TakenAway = None,
     properties: SetProperties = None,
     remove_property: RemoveProperties = None,
 ) -> None:
-    """Change a catalog; what is not named stays, keys too.
+    """Change a catalog; what is not named stays, keys and secrets too.
 
     Example: `cynosure catalogs update lake --set-property owner=data-team --allowed-location s3://other/prefix`
 
     Example, with new keys: `cynosure catalogs update lake --s3-access-key-id ID
     --s3-secret-access-key-file FILE`
+
+    Example, with a new secret for its remote: `cynosure catalogs update theirs
+    --remote-client-secret-file FILE`
     """
 
     async def work(server: "Server") -> "Catalog":
@@ -214,8 +230,11 @@ def update(
         if changes or added or taken:
             allowed = _change_locations(current.allowed_locations, added, taken)
             wanted = {**current.storage_config_info, **changes, "allowedLocations": allowed}
-        with naming_flags(current.storage_type):
-            return await server.management.update_catalog(current, properties=kept, storage=wanted)
+        remote = connection.change(current.connection_config_info)
+        with naming_flags(current.storage_type), naming_connection_flags():
+            return await server.management.update_catalog(
+                current, properties=kept, storage=wanted, connection=remote
+            )
 
     _print(to.run(work), to.as_json)
 
@@ -296,6 +315,32 @@ def reopen(
         print(f"Catalog {done.name} is open.")
 
 
+@app.command()
+def rewrap(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which catalogs it is about.")] = False,
+    config: options.Config = None,
+    data: options.Data = None,
+    store: options.Store = None,
+    as_json: options.Json = False,
+) -> None:
+    """Protect the keys and secrets of all catalogs, of all realms, by the primary master key.
+
+    Needed before an old master key is removed (`keyring.keys`), together with `cynosure tokens rewrap`.
+    """
+    from cynosure.cli.operator import run_operator_command
+    from cynosure.server.catalog_commands import RewrapParams, Rewrapped
+
+    source = options.make_source(config, {"server.data_dir": data, "persistence.url": store})
+    done = run_operator_command("catalogs.rewrap", RewrapParams(dry_run), Rewrapped, source)
+    if as_json:
+        print_json(done)
+        return
+    for each in done.catalogs:
+        print(each)
+    told = "would be" if dry_run else "were"
+    print(f"Keys and secrets of {len(done.catalogs)} of {done.looked_at} catalogs {told} rewrapped.")
+
+
 def describe_catalog(
     name: str,
     base: str,
@@ -360,9 +405,27 @@ def _print(found: "Catalog", as_json: bool) -> None:
             **storage,
             "location": found.base_location,
             "also": ", ".join(further),
+            **_describe_connection(found.connection_config_info),
             **{f"  {name}": value for name, value in found.properties.items() if name != BASE_LOCATION},
             "version": found.entity_version,
             "created": format_time(found.create_timestamp),
             "updated": format_time(found.last_update_timestamp),
         }
     )
+
+
+def _describe_connection(info: dict[str, Any]) -> dict[str, Any]:
+    if not info:
+        return {}
+    proof: dict[str, Any] = info.get("authenticationParameters") or {}
+    shown = {
+        "uri": info.get("uri"),
+        "name": info.get("remoteCatalogName"),
+        "warehouse": info.get("warehouse"),
+        **{name: ", ".join(value) if isinstance(value, list) else value for name, value in proof.items()},
+        **(info.get("properties") or {}),
+    }
+    return {
+        "remote": info.get("connectionType"),
+        **{f"  {name}": value for name, value in shown.items() if value},
+    }

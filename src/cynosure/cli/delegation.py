@@ -1,7 +1,6 @@
 """`cynosure delegation …`: a principal for a delegation service.
 
-A maintainer must not break: the secret goes into a file of mode 0600 and nowhere else, and the file is made
-before the secret is.
+A maintainer must not break: it may manage content, and never who may do what.
 """
 
 from pathlib import Path
@@ -9,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cynosure.cli.credentials import CredentialsFile
 from cynosure.cli.output import print_json, tell
 from cynosure.cli.remote import Remote, connected
+from cynosure.cli.service_principals import make_service_principal
 
 if TYPE_CHECKING:
     from cynosure.cli.transport import Server
@@ -51,29 +50,16 @@ def init(
 
     Example: `cynosure delegation init --credentials-file delegation.json`
     """
-    file: CredentialsFile | None = None
 
     async def work(server: "Server") -> tuple[bool, list[str]]:
-        nonlocal file
         from contextlib import suppress
 
         from cynosure.client.management_types import Grant
-        from cynosure.common.errors import AlreadyExists, NotFound
+        from cynosure.common.errors import AlreadyExists
 
         management = server.management
         names = catalogs or [each.name for each in await management.list_catalogs()]
-        with suppress(AlreadyExists):
-            await management.create_principal_role(principal, {})
-        try:
-            await management.load_principal(principal)
-            is_new = False
-        except NotFound:
-            file = CredentialsFile.open(credentials_file)
-            made = await management.create_principal(principal, {})
-            if file is not None:
-                file.add(principal, made.credentials)
-            is_new = True
-        await management.assign_principal_role(principal, principal)
+        is_new = await make_service_principal(server, principal, credentials_file)
         for name in names:
             with suppress(AlreadyExists):
                 await management.create_catalog_role(name, principal, {})
@@ -81,11 +67,7 @@ def init(
             await management.assign_catalog_role(principal, name, principal)
         return is_new, names
 
-    try:
-        is_new, names = to.run(work, initialise=True)
-    finally:
-        if file is not None:
-            file.remove_if_empty()
+    is_new, names = to.run(work, initialise=True)
     if to.as_json:
         print_json(
             {

@@ -58,6 +58,7 @@ class _Event(Struct, frozen=True, rename="camel"):
     count: int = 1
     reference: str = ""
     sequence: int = 0
+    details: dict[str, str] = {}
 
 
 class _Page(Struct, frozen=True, rename="camel"):
@@ -165,6 +166,10 @@ def _describe(event: _Event) -> str:
         words.append(f"(lacks {', '.join(event.missing)})")
     elif event.reason:
         words.append(f"({event.reason})")
+    if event.kind == "query":
+        said = event.details
+        words.append(f"({said.get('outcome', '?')}, {said.get('rows', '?')} rows, {said.get('engine', '?')})")
+        words.append(said.get("sql", ""))
     if event.kind == "authentication-failure" and event.count > 1:
         words.append(f"({event.count} times)")
     return "  ".join(word for word in words if word)

@@ -13,7 +13,7 @@ import typer
 from typer.main import get_command
 
 from cynosure import __version__
-from cynosure.cli import access, operator, serve
+from cynosure.cli import access, migrate, operator, serve, sql
 from cynosure.cli.lazy import LazyGroup, add_lazily
 from cynosure.cli.output import print_error, tell
 from cynosure.common.errors import CynosureError
@@ -41,6 +41,7 @@ app = typer.Typer(
         "`cynosure status --data ./data` shows how it is\n\n"
         "`cynosure catalogs create NAME --data ./data` makes room for tables\n\n"
         "`cynosure principals create NAME --data ./data` makes credentials for somebody\n\n"
+        "`cynosure sql --data ./data` asks for SQL and runs it\n\n"
         "`cynosure setup apply FILE --data ./data` does all of that from a file\n\n"
         "`cynosure settings reference` lists everything that can be set"
     ),
@@ -84,22 +85,26 @@ GROUPS: Final = (
         "maintenance",
         "Maintenance of tables: what would run, what was run, run it now.",
     ),
+    (_OPERATE, "federation", "federation", "Remotes of federated catalogs: how they are, what is different."),
     (_OPERATE, "tasks", "tasks", "Long work: how far it is; try it again, give it up."),
     (_OPERATE, "store", "store", "Look after the store: history, restore, garbage collection."),
     (_SET_UP, "setup", "setup.commands", "Principals, roles, catalogs, policies and grants from a file."),
     (_SET_UP, "profiles", "profiles", "Servers that you speak to by name."),
     (_SET_UP, "delegation", "delegation", "A principal for a delegation service."),
+    (_SET_UP, "gateway", "gateway", "A principal for a gateway for SQL."),
     (_SET_UP, "settings", "settings", "Show the settings in force, and all there are."),
     (_SET_UP, "certs", "certs", "Make and show TLS certificates, for tests and small installations."),
 )
 """Panel, name, module in this room, what the list says."""
 
 app.command("up", rich_help_panel=_RUN)(serve.up)
+app.command("sql", rich_help_panel=_DATA)(sql.sql)
 for _panel, _name, _module, _summary in GROUPS:
     add_lazily(app, _name, f"cynosure.cli.{_module}", panel=_panel, summary=_summary)
 app.command("explain", rich_help_panel=_ACCESS)(access.explain)
 app.command("whoami", rich_help_panel=_ACCESS)(access.whoami)
 app.command("status", rich_help_panel=_OPERATE)(operator.status)
+app.command("migrate", rich_help_panel=_OPERATE)(migrate.migrate)
 
 
 @cache

@@ -22,7 +22,7 @@ def print_json(value: Any) -> None:
 
 def print_line(text: str) -> None:
     """A line of a result for people."""
-    print(_harmless(text))
+    print(harmless(text))
 
 
 def print_fields(fields: Mapping[str, Any]) -> None:
@@ -30,12 +30,12 @@ def print_fields(fields: Mapping[str, Any]) -> None:
     shown = {name: value for name, value in fields.items() if value is not None and value != ""}
     width = max((len(name) for name in shown), default=0)
     for name, value in shown.items():
-        print(f"{_harmless(name):<{width}}  {_harmless(str(value))}")
+        print(f"{harmless(name):<{width}}  {harmless(str(value))}")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Columns under their headings, aligned; readable by people and by `awk`."""
-    cells_of = (tuple("-" if cell is None else _harmless(str(cell)) for cell in row) for row in rows)
+    cells_of = (tuple("-" if cell is None else harmless(str(cell)) for cell in row) for row in rows)
     lines = [tuple(columns), *cells_of]
     widths = [max(len(line[at]) for line in lines) for at in range(len(columns))]
     for line in lines:
@@ -98,7 +98,7 @@ def _print_progress(progress: Progress) -> None:
     tell(f"{progress.message}{numbers}")
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """Text that a terminal only shows: what does not print is written as Python would."""
     if text.isprintable():
         return text

@@ -45,6 +45,10 @@ PlainHttp = Annotated[
     bool | None,
     typer.Option("--plain-http/--no-plain-http", help="Send the secret to another machine without TLS."),
 ]
+Gateway = Annotated[
+    str | None,
+    typer.Option("--gateway", metavar="URL", help="Where SQL goes. Default: port 8184 of the same host."),
+]
 Default = Annotated[bool, typer.Option("--default", help="Use it when no server is named.")]
 
 
@@ -58,6 +62,7 @@ def create(
     tls_ca: TlsCa = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
+    gateway: Gateway = None,
     plain_http: PlainHttp = None,
     is_default: Default = False,
     as_json: Json = False,
@@ -66,7 +71,7 @@ def create(
     path, known = _load()
     if name in known.profiles:
         raise AlreadyExists("There is a profile of this name", fix="Use profiles update.", profile=name)
-    given = _given(url, realm, client_id, client_secret_file, tls_ca, tls_cert, tls_key, plain_http)
+    given = _given(url, realm, client_id, client_secret_file, tls_ca, tls_cert, tls_key, gateway, plain_http)
     _save(path, known, name, given, is_default=is_default, as_json=as_json)
 
 
@@ -80,6 +85,7 @@ def update(
     tls_ca: TlsCa = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
+    gateway: Gateway = None,
     plain_http: PlainHttp = None,
     is_default: Default = False,
     as_json: Json = False,
@@ -90,7 +96,7 @@ def update(
     kept = {field: getattr(current, field) for field in current.__struct_fields__}
     if client_id is not None and client_id != current.client_id:
         kept["client_secret"] = ""
-    given = _given(url, realm, client_id, client_secret_file, tls_ca, tls_cert, tls_key, plain_http)
+    given = _given(url, realm, client_id, client_secret_file, tls_ca, tls_cert, tls_key, gateway, plain_http)
     _save(path, known, name, {**kept, **given}, is_default=is_default, as_json=as_json)
 
 
@@ -162,6 +168,7 @@ def _given(
     tls_ca: Path | None,
     tls_cert: Path | None,
     tls_key: Path | None,
+    gateway: str | None,
     plain_http: bool | None,
 ) -> dict[str, Any]:
     files = {"tls_ca": tls_ca, "tls_cert": tls_cert, "tls_key": tls_key}
@@ -170,6 +177,7 @@ def _given(
         "realm": realm,
         "client_id": client_id,
         "client_secret": read_secret(secret_file, None, flag="--client-secret", prompt="Client secret"),
+        "gateway": gateway,
         "plain_http": plain_http,
         **{name: str(path.expanduser().absolute()) if path else None for name, path in files.items()},
     }
@@ -184,6 +192,8 @@ def _save(
 
     made = Profile(**fields)
     check_url(made.url, is_plain_allowed=made.plain_http)
+    if made.gateway:
+        check_url(made.gateway, is_plain_allowed=made.plain_http, field="--gateway")
     write_profiles(path, Profiles({**known.profiles, name: made}, name if is_default else known.default))
     if as_json:
         print_json(_show(made))

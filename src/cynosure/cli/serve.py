@@ -1,4 +1,4 @@
-"""`cynosure up`, `cynosure serve catalog` and `cynosure serve delegation`."""
+"""`cynosure up`, and `cynosure serve` of a catalog, a delegation service, a gateway."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,6 +31,13 @@ ServiceCredentials = Annotated[
     Path | None,
     typer.Option(
         "--credentials-file", metavar="FILE", help="What `cynosure delegation init` wrote: its own principal."
+    ),
+]
+
+GatewayCredentials = Annotated[
+    Path | None,
+    typer.Option(
+        "--credentials-file", metavar="FILE", help="What `cynosure gateway init` wrote: its own principal."
     ),
 ]
 
@@ -85,7 +92,8 @@ def serve_delegation(
 
     Example: `cynosure serve delegation --port 8182 --credentials-file delegation.json`
     """
-    from cynosure.server.delegation import run_delegation
+    from cynosure.server.delegation import DELEGATION
+    from cynosure.server.service_process import run_service
 
     flags = {
         "server.data_dir": data,
@@ -99,9 +107,42 @@ def serve_delegation(
         "delegation.service.key": tls_key,
         "delegation.service.client_ca": tls_client_ca,
     }
-    run_delegation(
-        options.make_source(config, flags), lambda ready: tell(f"Delegation service is ready at {ready.url}")
-    )
+    source = options.make_source(config, flags)
+    run_service(DELEGATION, source, lambda ready: tell(f"Delegation service is ready at {ready.url}"))
+
+
+@app.command("gateway")
+def serve_gateway(
+    config: options.Config = None,
+    data: options.Data = None,
+    host: options.Host = None,
+    port: options.Port = None,
+    catalog: CatalogUrl = None,
+    credentials_file: GatewayCredentials = None,
+    tls_cert: options.TlsCert = None,
+    tls_key: options.TlsKey = None,
+) -> None:
+    """Serve SQL over the catalog's tables until ctrl-C or SIGTERM; statements get a moment to finish then.
+
+    It has no store, and a principal of its own at the catalog, with which it asks on behalf of its users:
+    `cynosure gateway init` makes it. Beyond this machine it needs a certificate.
+
+    Example: `cynosure serve gateway --port 8184 --credentials-file gateway.json`
+    """
+    from cynosure.server.gateway import GATEWAY
+    from cynosure.server.service_process import run_service
+
+    flags = {
+        "server.data_dir": data,
+        "query.gateway.host": host,
+        "query.gateway.port": port,
+        "query.gateway.catalog_url": catalog,
+        "query.gateway.credentials_file": credentials_file,
+        "query.gateway.certificate": tls_cert,
+        "query.gateway.key": tls_key,
+    }
+    source = options.make_source(config, flags)
+    run_service(GATEWAY, source, lambda ready: tell(f"Gateway is ready at {ready.url}"))
 
 
 def up(
@@ -117,8 +158,8 @@ def up(
 ) -> None:
     """Run everything on this machine, with embedded defaults, until ctrl-C or SIGTERM.
 
-    That is the catalog, and a delegation service for its purges and maintenance. Services that crash are
-    started again.
+    That is the catalog, a delegation service for its purges and maintenance, and a gateway for SQL if its
+    packages are here. Services that crash are started again.
 
     Example: `cynosure up --data ./data`
     """
@@ -129,12 +170,12 @@ def up(
 
     def on_ready(ready: Mapping[str, Any]) -> None:
         for name, facts in ready.items():
-            tell(f"{name:<8} {facts['url']}")
+            tell(f"{name:<10} {facts['url']}")
             if "catalogs" not in facts:
                 continue
             catalogs = ", ".join(facts["catalogs"]) or "none yet, see cynosure catalogs create"
-            tell(f"{'iceberg':<8} {facts['url']}/api/catalog (warehouse: {catalogs})")
-        tell(f"{'data':<8} {source.load().server.data_dir.absolute()}")
+            tell(f"{'iceberg':<10} {facts['url']}/api/catalog (warehouse: {catalogs})")
+        tell(f"{'data':<10} {source.load().server.data_dir.absolute()}")
         tell("Everything is ready. Stop with ctrl-C.")
 
     run_up(

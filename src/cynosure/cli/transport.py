@@ -20,6 +20,7 @@ from cynosure.cli import light as _  # noqa: F401 - before httpx
 from cynosure.cli import options
 from cynosure.cli.flags import Flags, Local, choose_server, read_secret
 from cynosure.cli.output import tell
+from cynosure.cli.waiting import tell_wait
 from cynosure.client.api import ApiClient, realm_headers
 from cynosure.client.catalog import CatalogApi
 from cynosure.client.changes import Keyed
@@ -38,6 +39,7 @@ from cynosure.common.secrets import Secret
 
 if TYPE_CHECKING:
     from cynosure.client.appends import AppendApi
+    from cynosure.client.copying.copying import Copying, Note
     from cynosure.client.drops import CatalogDropApi, DropApi
     from cynosure.client.maintenance import MaintenanceApi
     from cynosure.client.shape import ShapeApi
@@ -71,6 +73,13 @@ class Server:
         from cynosure.client.appends import AppendApi
 
         return self._keyed(AppendApi(self._api, catalog))
+
+    def copying(self, theirs: str, ours: str, note: "Note") -> "Copying":
+        """A copy of what one of its catalogs has, in another."""
+        from cynosure.client.copying.copying import Copying
+        from cynosure.client.copying.ends import End
+
+        return Copying(End(self._api, theirs), End(self._api, ours), self.policies(theirs), note)
 
     def policies(self, catalog: str) -> PolicyApi:
         """The policies of one of its catalogs."""
@@ -133,7 +142,9 @@ async def open_transport(
     base = check_url(chosen.url, is_plain_allowed=to.plain_http or chosen.plain_http)
     realm = realm or chosen.realm
     credentials = find_credentials(to, os.environ, chosen)
-    async with HttpClient(base, clock=clock, rng=rng, tls=_tls(to, chosen), is_patient=False) as http:
+    async with HttpClient(
+        base, clock=clock, rng=rng, tls=tls_of(to, chosen, base), is_patient=False, on_wait=tell_wait
+    ) as http:
         tokens = TokenSource(http, credentials, clock, headers=realm_headers(realm))
         keys = _make_keys(patience_s, is_remote=True)
         yield Server(ApiClient(http, tokens=tokens, realm=realm, keys=keys), key=key)
@@ -159,7 +170,9 @@ async def _open_local(
     path = settings.server.operator_socket_path
     if is_answering(path):
         with short_path(path) as name:
-            async with HttpClient("http://operator", clock=clock, rng=rng, unix_socket=name) as http:
+            async with HttpClient(
+                "http://operator", clock=clock, rng=rng, unix_socket=name, on_wait=tell_wait
+            ) as http:
                 yield http, True
         return
     import httpx
@@ -172,19 +185,19 @@ async def _open_local(
             yield http, False
 
 
-def check_url(url: str, *, is_plain_allowed: bool) -> str:
+def check_url(url: str, *, is_plain_allowed: bool, field: str = "--url") -> str:
     """The base of a server's addresses; what engines are given (`…/api/catalog`) is understood as well."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadInput(
             "Not the URL of a server",
-            field="--url",
+            field=field,
             fix="Write http://HOST:PORT or https://HOST:PORT.",
             url=url,
         )
     if parts.username is not None or parts.password is not None:
         raise BadInput(
-            "A URL must not hold credentials", field="--url", fix="Give --client-id and --client-secret-file."
+            "A URL must not hold credentials", field=field, fix="Give --client-id and --client-secret-file."
         )
     if parts.scheme == "http" and not is_plain_allowed and not _is_loopback(parts.hostname):
         raise Misconfigured(
@@ -223,8 +236,9 @@ def find_credentials(to: Flags, environment: Mapping[str, str], profile: Profile
     return ClientCredentials(client_id, Secret(secret))
 
 
-def _tls(to: Flags, profile: Profile) -> ClientTls | None:
-    if urlsplit(profile.url).scheme != "https":
+def tls_of(to: Flags, profile: Profile, url: str) -> ClientTls | None:
+    """The files of a TLS client towards this address; `None` where there is no TLS."""
+    if urlsplit(url).scheme != "https":
         return None
     return ClientTls(
         ca=to.tls_ca or (Path(profile.tls_ca) if profile.tls_ca else None),

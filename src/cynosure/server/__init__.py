@@ -12,8 +12,14 @@ The only room that knows every class. Read in this order:
 - `up.py`, `supervisor.py`, `link.py`   child processes kept alive, and ended with their parent
 - `delegation.py`, `delegation_wiring.py`   the delegation service: its process, and its classes put together;
                    `delegation_child.py` its entry, `delegation_settings.py` what must fit together,
-                   `delegation_principal.py` and `delegation_credentials.py` who it is in the catalog
+                   `delegation_principal.py` what it may do in catalogs
+- `service_principal.py`, `service_credentials.py`   who a service is in the catalog
 - `delegated_executor.py`, `up_delegation.py`   a service as the catalog reaches it; one beside the catalog
+- `gateway.py`, `gateway_wiring.py`, `gateway_engines.py`   the gateway for SQL: its process, its classes put
+                   together, its engines; `gateway_child.py` its entry, `gateway_settings.py` what must fit
+                   together, `gateway_address.py` where commands of this machine find it, `up_gateway.py` one
+                   beside the catalog
+- `service_process.py`, `up_service.py`, `safe_settings.py`   what services beside the catalog share
 - `listen.py`, `protocol.py`, `corked.py`, `tls.py`, `certs.py`, `data_dir.py`   sockets, connections, TLS,
                    certificates, the data directory
 

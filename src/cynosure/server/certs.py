@@ -7,21 +7,21 @@ A maintainer must not break: keys are never readable by others, not even for a m
 exists is overwritten.
 """
 
-import ipaddress
 import os
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID
 from msgspec import Struct
 
+from cynosure.common.certificates import make_alternative_names, make_name, sign_authority, sign_leaf
 from cynosure.common.clock import Clock
-from cynosure.common.errors import AlreadyExists, BadInput, Misconfigured, NotFound
+from cynosure.common.errors import AlreadyExists, Misconfigured, NotFound
 
 CA_CERTIFICATE: Final = "ca.pem"
 SERVER_CERTIFICATE: Final = "server.pem"
@@ -81,16 +81,11 @@ def init_certs(
             files=existing,
         )
     now = datetime.fromtimestamp(clock.now_us() / 1_000_000, UTC)
-    names = _alternative_names(hosts)
+    names = make_alternative_names(hosts)
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     ca_key = ec.generate_private_key(ec.SECP256R1())
-    ca_name = _name("Cynosure CA")
-    ca = (
-        _builder(ca_name, ca_name, ca_key.public_key(), now, _CA_DAYS)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(is_ca=True), critical=True)
-        .sign(ca_key, hashes.SHA256())
-    )
+    ca_name = make_name("Cynosure CA")
+    ca = sign_authority(ca_name, ca_key, now, _CA_DAYS)
     _write(directory / CA_CERTIFICATE, _pem(ca), 0o644)
     _write(directory / _CA_KEY, _key_pem(ca_key), 0o600)
     leaves = (
@@ -101,18 +96,17 @@ def init_certs(
     )
     for certificate_file, key_file, common_name, alternatives, usage in leaves:
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = (
-            _builder(_name(common_name), ca_name, key.public_key(), now, days)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_key_usage(is_ca=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False
-            )
+        certificate = sign_leaf(
+            make_name(common_name),
+            key.public_key(),
+            usage=usage,
+            names=alternatives,
+            issuer=ca_name,
+            issuer_key=ca_key,
+            now=now,
+            days=days,
         )
-        if alternatives is not None:
-            builder = builder.add_extension(alternatives, critical=False)
-        _write(directory / certificate_file, _pem(builder.sign(ca_key, hashes.SHA256())), 0o644)
+        _write(directory / certificate_file, _pem(certificate), 0o644)
         _write(directory / key_file, _key_pem(key), 0o600)
     return show_certs(directory, clock=clock)
 
@@ -153,66 +147,6 @@ def _describe(file: Path, certificate: x509.Certificate, now: datetime) -> Certi
         not_after=not_after,
         is_expired=not_after < now,
         sha256=certificate.fingerprint(hashes.SHA256()).hex(),
-    )
-
-
-def _alternative_names(hosts: Sequence[str]) -> x509.SubjectAlternativeName:
-    names: list[x509.GeneralName] = []
-    for host in hosts:
-        try:
-            names.append(x509.IPAddress(ipaddress.ip_address(host)))
-        except ValueError:
-            try:
-                names.append(x509.DNSName(host))
-            except ValueError as error:
-                raise BadInput(
-                    "A host name cannot stand in a certificate",
-                    field="host",
-                    fix="Give ASCII names or addresses; international names in their xn-- form.",
-                    host=host,
-                ) from error
-    return x509.SubjectAlternativeName(names)
-
-
-def _name(common_name: str) -> x509.Name:
-    try:
-        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-    except ValueError as error:
-        raise BadInput(
-            "A name cannot stand in a certificate",
-            field="name",
-            fix="Give a name of 1 to 64 characters.",
-            name=common_name,
-        ) from error
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, days: int
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        # An hour back: the clocks of other machines may be behind.
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=days))
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-    )
-
-
-def _key_usage(*, is_ca: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not is_ca,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=is_ca,
-        crl_sign=is_ca,
-        encipher_only=False,
-        decipher_only=False,
     )
 
 

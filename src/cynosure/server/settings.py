@@ -33,9 +33,12 @@ from cynosure.common.settings import (
     read_settings,
 )
 from cynosure.common.telemetry.settings import TelemetrySettings
+from cynosure.federation.settings import FederationSettings
 from cynosure.idempotency.settings import IdempotencySettings, check_idempotency_settings
 from cynosure.persistence.settings import PersistenceSettings, check_lifetimes
+from cynosure.query.settings import QuerySettings
 from cynosure.server.delegation_settings import check_delegation
+from cynosure.server.gateway_settings import check_query
 from cynosure.storage.settings import StorageSettings, check_storage_settings
 
 DEFAULT_FILE = Path("cynosure.toml")
@@ -124,8 +127,10 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     auth: AuthSettings = AuthSettings()
     catalog: CatalogSettings = CatalogSettings()
     delegation: DelegationSettings = DelegationSettings()
+    federation: FederationSettings = FederationSettings()
     idempotency: IdempotencySettings = IdempotencySettings()
     persistence: PersistenceSettings = PersistenceSettings()
+    query: QuerySettings = QuerySettings()
     storage: StorageSettings = StorageSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     keyring: KeyringSettings = KeyringSettings()
@@ -193,6 +198,7 @@ def check_settings(settings: Settings) -> None:
             fix="Make catalog.staging_lifetime longer than storage.credential_lifetime.",
         )
     check_delegation(settings.delegation, request_timeout=settings.server.request_timeout)
+    check_query(settings.query)
     tls = settings.server.tls
     if (tls.certificate is None) != (tls.key is None):
         raise Misconfigured(

@@ -21,15 +21,18 @@ from cynosure.server.first_catalog import FIRST
 from cynosure.server.run import ROLE as CATALOG
 from cynosure.server.settings import Settings, SettingsSource
 from cynosure.server.supervisor import ChildSpec, RestartPolicy, Supervisor
-from cynosure.server.up_delegation import choose_port, find_reason_against, prepare_delegation
+from cynosure.server.up_delegation import find_reason_against, prepare_delegation
+from cynosure.server.up_gateway import find_reason_against_gateway, prepare_gateway
+from cynosure.server.up_service import UpService, choose_port
 
 DELEGATION = "delegation"
+GATEWAY = "gateway"
 _PREDECESSOR_S = 90.0
 """Services whose `up` was killed end by themselves within their grace; a new `up` waits for them."""
 
 
 class _ServiceOrder(msgspec.Struct, frozen=True):
-    """As `delegation.ServiceOrder`, which would import all that the service is made of."""
+    """As `service_process.ServiceOrder`, which would import all that services are made of."""
 
     source: SettingsSource
     listener_fd: int
@@ -50,7 +53,7 @@ def run_up(
     data_dir = settings.server.data_dir
     prepare_data_dir(data_dir)
     with RoleLock(data_dir, "up"), ExitStack() as stack:
-        for role in (CATALOG, DELEGATION):
+        for role in (CATALOG, DELEGATION, GATEWAY):
             _wait_for_predecessor(data_dir, role, on_wait)
         supervisor = Supervisor(
             _list_children(source, settings, stack, on_note),
@@ -65,23 +68,33 @@ def run_up(
 def _list_children(
     source: SettingsSource, settings: Settings, stack: ExitStack, on_note: Callable[[str], None]
 ) -> list[ChildSpec]:
-    reason = find_reason_against(settings)
-    if reason is not None:
-        on_note(f"No delegation service is started: {reason}.")
-        return [_catalog(source)]
     port = choose_port(settings)
-    given = prepare_delegation(settings, port)
-    stack.enter_context(given.listener)
-    fd = given.listener.fileno()
-    return [
-        _catalog(_with(source, {**given.for_catalog, "server.port": port})),
-        ChildSpec(
-            name=DELEGATION,
-            argv=(sys.executable, "-m", "cynosure.server.delegation_child"),
-            order=_ServiceOrder(_with(source, given.for_service), fd),
-            pass_fds=(fd,),
-        ),
-    ]
+    services: dict[str, UpService] = {}
+    if (reason := find_reason_against(settings)) is not None:
+        on_note(f"No delegation service is started: {reason}.")
+    else:
+        services[DELEGATION] = prepare_delegation(settings, port)
+    if (reason := find_reason_against_gateway(settings)) is not None:
+        on_note(f"No gateway for SQL is started: {reason}.")
+    else:
+        services[GATEWAY] = prepare_gateway(settings, port)
+    if not services:
+        return [_catalog(source)]
+    for_catalog: dict[str, Any] = {"server.port": port}
+    children = []
+    for name, given in services.items():
+        stack.enter_context(given.listener)
+        fd = given.listener.fileno()
+        for_catalog |= given.for_catalog
+        children.append(
+            ChildSpec(
+                name=name,
+                argv=(sys.executable, "-m", f"cynosure.server.{name}_child"),
+                order=_ServiceOrder(_with(source, given.for_service), fd),
+                pass_fds=(fd,),
+            )
+        )
+    return [_catalog(_with(source, for_catalog)), *children]
 
 
 def _catalog(source: SettingsSource) -> ChildSpec:
@@ -93,8 +106,9 @@ def _with(source: SettingsSource, overrides: Mapping[str, Any]) -> SettingsSourc
 
 
 def _stop_grace_s(settings: Settings) -> float:
-    # As `delegation.stop_grace_s`, and a little longer.
-    drain_s = settings.delegation.service.drain.total_seconds()
+    # As `ServiceRole.stop_grace_s` of both, and a little longer.
+    drains = (settings.delegation.service.drain, settings.query.gateway.drain)
+    drain_s = max(each.total_seconds() for each in drains)
     return settings.server.shutdown_grace.total_seconds() + drain_s + 25.0
 
 

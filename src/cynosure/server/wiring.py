@@ -15,6 +15,8 @@ from typing import Any, TextIO
 from cynosure import __version__
 from cynosure.api.app import RequestLimits, Service, make_service
 from cynosure.api.asgi import App
+from cynosure.api.catalogs import Catalogs
+from cynosure.api.cynosure.query_events import query_event_routes
 from cynosure.api.cynosure.routes import cynosure_routes
 from cynosure.api.gate import Gate
 from cynosure.api.health import Readiness, health_routes
@@ -32,6 +34,8 @@ from cynosure.api.router import Route
 from cynosure.auth.identities import Identities
 from cynosure.auth.request_key import Peppers
 from cynosure.catalog.background import Background
+from cynosure.catalog.check_connection import ConnectionRules
+from cynosure.catalog.connections import Connections
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.maintenance import catalog_tasks
 from cynosure.catalog.managed.recent import RecentTables
@@ -43,12 +47,15 @@ from cynosure.catalog.upkeep.scheduler import upkeep_tasks
 from cynosure.common.clock import Clock
 from cynosure.common.key_file import open_keyring
 from cynosure.delegation.executors.open import open_executor
+from cynosure.federation.clients import Clients
+from cynosure.federation.seeing import Federation
 from cynosure.idempotency.cleanup import cleanup_task
 from cynosure.idempotency.engine import Idempotency
 from cynosure.idempotency.reservations import Reservations
 from cynosure.idempotency.settings import advertise
 from cynosure.persistence.batching import Batcher
 from cynosure.persistence.lifecycle import Persistence, open_persistence
+from cynosure.persistence.references import DEFAULT_REALM
 from cynosure.persistence.spi import SYSTEM_REALM, RealmId
 from cynosure.persistence.tasks import TaskLoop
 from cynosure.server.access import Access, OpenKeyring, bootstrap, make_identities, open_access
@@ -56,12 +63,13 @@ from cynosure.server.catalog_commands import OpenDirectory, catalog_commands
 from cynosure.server.catalog_storage import file_roots
 from cynosure.server.data_dir import prepare_data_dir
 from cynosure.server.delegated_executor import open_delegated
-from cynosure.server.delegation_principal import Rights, provision_principal
+from cynosure.server.delegation_principal import Rights
 from cynosure.server.file_commands import file_commands
 from cynosure.server.first_catalog import ensure_first_catalog
 from cynosure.server.listen import is_private
 from cynosure.server.operator_commands import Running, service_commands
 from cynosure.server.realm_commands import OpenIdentities, realm_commands
+from cynosure.server.service_principal import DELEGATION, GATEWAY, provision_principal
 from cynosure.server.settings import Settings
 from cynosure.server.store_commands import OpenStore, store_commands
 from cynosure.server.store_process import open_serving_store, refuse_missing_file
@@ -80,17 +88,20 @@ class Serving:
     """Answers requests with an Idempotency-Key, where those count."""
     advertised: Mapping[str, str]
     """What clients are told of that."""
+    federation: Federation
+    """Asks the remotes behind some of the catalogs."""
 
     def routes(self) -> list[Route]:
         """What is served to clients and operators alike; all of it asks who wants it."""
-        directory, access = self.directory, self.access
-        polaris = polaris_routes(directory)
+        catalogs, access = Catalogs(self.directory, self.federation), self.access
+        polaris = polaris_routes(catalogs)
         return [
-            *iceberg_routes(directory, beside=polaris, advertised=self.advertised),
+            *iceberg_routes(catalogs, beside=polaris, advertised=self.advertised),
             *polaris,
-            *cynosure_routes(directory),
-            *management_routes(directory, access.identities, advertised=self.advertised),
+            *cynosure_routes(catalogs),
+            *management_routes(catalogs, access.identities, advertised=self.advertised),
             *event_routes(access.audit.events),
+            *query_event_routes(access.audit.queries),
         ]
 
 
@@ -226,12 +237,29 @@ async def open_serving(
         open_directory(settings, identities, keyring) as directory,
         open_access(settings, identities, keyring) as access,
         open_once(settings, persistence, keyring) as once,
+        open_federation(settings, persistence, keyring) as federation,
     ):
         await access.check_keyring()
         # After the realms have their roles: the first of them is given what is made here.
         await ensure_catalog_admins(directory)
+        if settings.query.provision is not None:
+            path = settings.query.provision
+            await provision_principal(identities, DEFAULT_REALM, GATEWAY, path, is_trusted=True)
         async with open_tasks(settings, directory, access):
-            yield Serving(directory, access, once, advertise(settings.idempotency))
+            yield Serving(directory, access, once, advertise(settings.idempotency), federation)
+
+
+@asynccontextmanager
+async def open_federation(
+    settings: Settings, persistence: Persistence, keyring: OpenKeyring
+) -> AsyncIterator[Federation]:
+    """What asks the remotes behind catalogs. Nothing is connected to before somebody asks for it."""
+    clients = Clients(settings.federation, keyring, persistence.clock, rng=persistence.rng)
+    federation = Federation(clients, settings.federation, persistence.clock)
+    try:
+        yield federation
+    finally:
+        await federation.close()
 
 
 @asynccontextmanager
@@ -241,7 +269,7 @@ async def open_tasks(settings: Settings, directory: Directory, access: Access) -
     rights: Rights | None = None
     if delegation.provision is not None:
         realm = RealmId(delegation.service.realm)
-        await provision_principal(access.identities, realm, delegation.provision)
+        await provision_principal(access.identities, realm, DELEGATION, delegation.provision)
         rights = Rights(directory, realm)
 
     def open_service() -> AbstractAsyncContextManager[TaskExecutor]:
@@ -313,10 +341,19 @@ async def open_directory(
         delegation=settings.delegation,
     )
     try:
-        yield Directory(shared, storages)
+        yield Directory(shared, storages, Connections(keyring, _connection_rules(settings)))
     finally:
         await background.close()
         storages.close()
+
+
+def _connection_rules(settings: Settings) -> ConnectionRules:
+    federation = settings.federation
+    return ConnectionRules(
+        is_enabled=federation.enabled,
+        is_implicit_allowed=federation.allow_implicit,
+        is_insecure_allowed=federation.allow_insecure,
+    )
 
 
 @asynccontextmanager

@@ -103,7 +103,7 @@ def test_only_what_differs_is_changed_and_nothing_is_taken_away() -> None:
         "catalog lake: owner, region, allowedLocations",
         "namespace a of lake: k",
     ]
-    _, properties, storage = steps[1].payload
+    _, properties, storage, _ = steps[1].payload
     assert properties == {"owner": "you"}
     assert storage == {"region": "us-east-1", "allowedLocations": ["s3://b/lake", "s3://c/lake", "s3://d"]}
 

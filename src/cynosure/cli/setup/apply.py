@@ -96,11 +96,12 @@ async def _do(server: "Server", step: Step, on_credentials: OnCredentials) -> No
         case "create", "catalog":
             await management.create_catalog(_describe(*payload))
         case "update", "catalog":
-            found, properties, storage = payload
+            found, properties, storage, connection = payload
             await management.update_catalog(
                 found,
                 properties={**found.properties, **properties},
                 storage={**found.storage_config_info, **storage} if storage else None,
+                connection=connection,
             )
         case "create", "namespace":
             catalog, levels, properties = payload
@@ -125,7 +126,7 @@ async def _do(server: "Server", step: Step, on_credentials: OnCredentials) -> No
 
 def _describe(part: CatalogPart, base: str) -> dict[str, Any]:
     storage = {**part.storage_options(), **_read_secrets(part)}
-    return describe_catalog(
+    described = describe_catalog(
         part.name,
         make_absolute(base),
         [make_absolute(each) for each in part.allowed_locations],
@@ -134,6 +135,9 @@ def _describe(part: CatalogPart, base: str) -> dict[str, Any]:
         storage_type=part.storage_type,
         catalog_type=part.type,
     )
+    if part.connection is not None:
+        described["connectionConfigInfo"] = part.connection.describe()
+    return described
 
 
 def _read_secrets(part: CatalogPart) -> dict[str, str]:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from cynosure.cli.names import make_absolute
+from cynosure.cli.setup.connections import ConnectionPart
 from cynosure.cli.setup.levels import Levels, levels_of
 from cynosure.cli.setup.policies import Parts, check_policies, read_files
 from cynosure.cli.storage_flags import fields_of, kind_of
@@ -147,6 +148,8 @@ class CatalogPart(_Part, frozen=True, kw_only=True):
     client_secret_env: str | None = None
     """Variable that holds the secret of the application."""
     client_secret_file: str | None = None
+    connection: ConnectionPart | None = None
+    """The remote that owns its tables; of an external catalog."""
     roles: dict[str, CatalogRolePart] = field(default_factory=dict)
     namespaces: list[str | list[str] | NamespacePart] = field(default_factory=list)
     policies: Parts = field(default_factory=list)

@@ -7,6 +7,7 @@ something would be taken for the whole.
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from cynosure.cli.setup.connections import export_connection
 from cynosure.cli.setup.plan import BASE_LOCATION
 from cynosure.cli.setup.policies import export_policies
 from cynosure.client.management_types import Catalog, Grant
@@ -54,8 +55,10 @@ async def _export_catalog(server: "Server", catalog: Catalog) -> dict[str, Any]:
         allowed_locations=[each for each in catalog.allowed_locations if each != catalog.base_location],
         properties={name: value for name, value in catalog.properties.items() if name != BASE_LOCATION},
         **storage,
+        connection=export_connection(catalog.connection_config_info),
         roles=await _export_roles(server, catalog.name),
-        namespaces=namespaces,
+        # Those of a remote are the remote's: whoever applies the file must not make them there.
+        namespaces=[] if catalog.connection_config_info else namespaces,
         policies=await export_policies(server, catalog.name, spaces),
     )
 

@@ -161,9 +161,15 @@ def _plan_catalog_change(part: CatalogPart, found: Catalog) -> list[Step]:
     if added:
         storage["allowedLocations"] = [*found.allowed_locations, *map(make_absolute, added)]
     properties = _changed(found.properties, part.properties)
-    if storage or properties:
-        text = f"catalog {part.name}: {', '.join((*properties, *storage))}"
-        steps.append(Step("update", key, text, payload=(found, properties, storage)))
+    if part.connection is not None and not found.connection_config_info:
+        text = f"catalog {part.name}: it was created without a connection, which cannot be given to it"
+        steps.append(Step("refuse", key, text))
+        return steps
+    connection = None if part.connection is None else part.connection.change(found)
+    if storage or properties or connection is not None:
+        changes = (*properties, *storage, *(() if connection is None else ("connection",)))
+        text = f"catalog {part.name}: {', '.join(changes)}"
+        steps.append(Step("update", key, text, payload=(found, properties, storage, connection)))
     return steps
 
 

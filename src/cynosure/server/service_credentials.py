@@ -1,4 +1,4 @@
-"""The delegation service's own principal: where its credentials are read from.
+"""The own principal of a service that is a client of the catalog: where its credentials are read from.
 
 A maintainer must not break: no error shows what is in the file.
 """
@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from cynosure.client.tokens import ClientCredentials
-from cynosure.common.delegated.settings import ServiceSettings
 from cynosure.common.errors import Misconfigured
 from cynosure.common.secrets import Secret
+from cynosure.server.safe_settings import OwnPrincipal
 
 _LOOK_S: Final = 0.05
 _PATIENCE_S: Final = 120.0
@@ -31,16 +31,13 @@ class CredentialsLine(Struct, frozen=True):
         return "CredentialsLine(…)"
 
 
-def read_credentials(service: ServiceSettings) -> ClientCredentials:
-    """The credentials that the settings give, themselves or in a file."""
+def read_credentials(service: OwnPrincipal) -> ClientCredentials:
+    """The credentials that the settings give, themselves or in a file. `require_principal` has passed."""
     if service.credentials_file is not None:
         line = read_file(service.credentials_file)
         return ClientCredentials(line.clientId, Secret(line.clientSecret))
-    if service.client_id is None or service.client_secret is None:
-        raise Misconfigured(
-            "The service has no principal of its own",
-            fix="Run `cynosure delegation init`, and set delegation.service.credentials_file.",
-        )
+    assert service.client_id is not None  # noqa: S101 - see above
+    assert service.client_secret is not None  # noqa: S101
     return ClientCredentials(service.client_id, service.client_secret)
 
 
@@ -52,7 +49,7 @@ def read_file(path: Path) -> CredentialsLine:
         # Without `from`: the cause would quote what is in the file.
         raise Misconfigured(
             "The credentials file cannot be read",
-            fix="Let `cynosure delegation init` write one, and let this user read it.",
+            fix="Let `cynosure delegation init` (or `gateway init`) write one, and let this user read it.",
             path=str(path),
             reason=type(error).__name__,
         ) from None
@@ -66,7 +63,7 @@ async def wait_for_file(path: Path) -> None:
                 await asyncio.sleep(_LOOK_S)
     except TimeoutError:
         raise Misconfigured(
-            "The catalog did not write credentials for the delegation service",
+            "The catalog did not write credentials for this service",
             fix="Look for the reason in the catalog's log.",
             path=str(path),
         ) from None
