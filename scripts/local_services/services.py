@@ -3,7 +3,10 @@
 from typing import Protocol
 
 from local_services.azurite import Azurite
+from local_services.hive_metastore import HiveMetastore, find_missing
+from local_services.machine import say
 from local_services.minio import MinIO
+from local_services.moto import Moto
 from local_services.postgres import Postgres
 from local_services.seaweedfs import SeaweedFS
 
@@ -33,5 +36,15 @@ _ALL: tuple[Service, ...] = (
     SeaweedFS("s3-without-sts", "CYNOSURE_TEST_S3_WITHOUT_STS", has_sts=False),
     MinIO(),
     Azurite(),
+    HiveMetastore(),
+    Moto(),
 )
 SERVICES = {service.name: service for service in _ALL}
+
+
+def list_possible() -> list[Service]:
+    """Those that can run here: all, but Hive only with Java, Maven and Linux, which nothing else needs."""
+    if not (missing := find_missing()):
+        return list(_ALL)
+    say(f"leaving out hive, whose tests will fail: {missing}")
+    return [service for service in _ALL if service.name != HiveMetastore.name]

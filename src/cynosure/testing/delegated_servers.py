@@ -59,7 +59,7 @@ BRISK: Final = {
 PATIENCE_S: Final = 120.0
 _PUTS_AT_ONCE: Final = 32
 _HOLD_S: Final = 1.0
-_DRIVER: Final = "cynosure.delegation.spark.driver"
+_DRIVER: Final = "cynosure.spark.driver"
 
 
 class Objects(dict[str, int]):

@@ -106,7 +106,7 @@ class ScriptedExecutor:
             self._changed.notify_all()
         return new
 
-    async def until(self, is_so: Callable[[], bool], *, timeout_s: float = 30.0) -> None:
+    async def until(self, is_so: Callable[[], bool], *, timeout_s: float = 60.0) -> None:
         """Wait for something that orders and changes of tasks bring about; `TimeoutError` if they do not."""
         async with self._changed:
             await asyncio.wait_for(self._changed.wait_for(is_so), timeout_s)

@@ -12,6 +12,8 @@ from cynosure.auth.caller import operator_caller
 from cynosure.auth.settings import AuthSettings
 from cynosure.auth.standing import Standings
 from cynosure.catalog.background import Background
+from cynosure.catalog.check_connection import ConnectionRules
+from cynosure.catalog.connections import Connections
 from cynosure.catalog.directory import Directory
 from cynosure.catalog.managed.recent import RecentTables
 from cynosure.catalog.opened import OpenCatalog, Shared
@@ -51,13 +53,20 @@ async def open_directory_in(
     access: AuthSettings | None = None,
     storage: StorageSettings | None = None,
     delegation: DelegationSettings | None = None,
+    connections: ConnectionRules | None = None,
 ) -> AsyncIterator[Directory]:
     """The catalogs of a fresh store; their files go below `folder`."""
     opened = open_persistence(url, settings or PersistenceSettings(), initialise=True, clock=clock)
     async with (
         opened as persistence,
         directory_on(
-            persistence, folder, catalog_settings, access=access, storage=storage, delegation=delegation
+            persistence,
+            folder,
+            catalog_settings,
+            access=access,
+            storage=storage,
+            delegation=delegation,
+            connections=connections,
         ) as directory,
     ):
         yield directory
@@ -72,6 +81,7 @@ async def directory_on(
     access: AuthSettings | None = None,
     storage: StorageSettings | None = None,
     delegation: DelegationSettings | None = None,
+    connections: ConnectionRules | None = None,
 ) -> AsyncIterator[Directory]:
     """Another process's view of the catalogs of a store that is open already."""
     catalog_settings = catalog_settings or CatalogSettings()
@@ -90,7 +100,7 @@ async def directory_on(
     keyring = cache(lambda: open_keyring(KeyringSettings(), folder))
     file_roots = [Location.parse(str(folder))]
     storages = Storages(keyring, storage or StorageSettings(), persistence.clock, file_roots=file_roots)
-    directory = Directory(shared, storages)
+    directory = Directory(shared, storages, Connections(keyring, connections or ConnectionRules()))
     use_small_purger(directory)
     try:
         yield directory

@@ -29,7 +29,7 @@ from cynosure.common.clock import SystemClock
 from cynosure.common.errors import CynosureError, Unavailable
 from cynosure.common.key_file import open_keyring
 from cynosure.persistence.lifecycle import Persistence, open_persistence_on
-from cynosure.persistence.spi import Backend, ConditionalWrite, Insert, Limits, Reference, Row, Swap
+from cynosure.persistence.spi import Backend, ConditionalWrite, Insert, Limits, ObjKey, Reference, Row, Swap
 from cynosure.server.settings import Settings, load_settings
 from cynosure.server.wiring import open_serving
 from cynosure.testing.crash_matrix.halting import When, Write, count_keys, name_of
@@ -38,7 +38,7 @@ OpenStore = Callable[[], Backend]
 """Another handle of the same store."""
 T = TypeVar("T")
 
-_PATIENCE_S: Final = 20.0
+_PATIENCE_S: Final = 60.0
 """A test that waits for a write that never comes says so after this."""
 
 
@@ -70,6 +70,9 @@ class GatedBackend:
         self._seen: dict[Write, asyncio.Event] = {}
         self._mended: asyncio.Event | None = None
         """Of a server that is cut off."""
+        self._written: set[ObjKey] = set()
+        self._older: frozenset[ObjKey] = frozenset()
+        """Written before `reset`: what is noted of these a little later is not of this test's requests."""
 
     @property
     def limits(self) -> Limits:
@@ -119,6 +122,7 @@ class GatedBackend:
         self.accept()
         self._holds.clear()
         self._seen.clear()
+        self._older = frozenset(self._written)
 
     # --- Backend ---------------------------------------------------------------------------------
 
@@ -128,16 +132,16 @@ class GatedBackend:
 
     async def insert(self, row: Row) -> bool:
         """See `Backend`."""
-        return await self._pass(name_of(Insert(row)), lambda: self._inner.insert(row))
+        return await self._pass(self._name(Insert(row)), lambda: self._inner.insert(row))
 
     async def swap(self, row: Row, expected_token: str) -> bool:
         """See `Backend`."""
-        name = name_of(Swap(row, expected_token))
+        name = self._name(Swap(row, expected_token))
         return await self._pass(name, lambda: self._inner.swap(row, expected_token))
 
     async def write_each(self, writes: Sequence[ConditionalWrite], *, is_relaxed: bool = False) -> list[bool]:
         """See `Backend`."""
-        names = [name for write in writes if (name := name_of(write))]
+        names = [name for write in writes if (name := self._name(write))]
         return await self._pass(
             names[0] if names else "", lambda: self._inner.write_each(writes, is_relaxed=is_relaxed)
         )
@@ -154,6 +158,10 @@ class GatedBackend:
         self.mend()
         for hold in self._holds:
             hold.let_go.set()
+
+    def _name(self, write: ConditionalWrite) -> Write:
+        self._written.add(write.key)
+        return "" if write.key in self._older else name_of(write)
 
     async def _pass(self, name: Write, call: Callable[[], Awaitable[T]]) -> T:
         if name:

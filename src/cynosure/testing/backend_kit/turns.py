@@ -1,6 +1,7 @@
 """Turns at a reference (`hold_ref`), for backends that offer them."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 
 import pytest
@@ -10,6 +11,8 @@ from cynosure.testing.backend_kit.fixtures import KitFixtures
 from cynosure.testing.backend_kit.samples import REF, fetch_ref, fixed, reference
 
 HEAD_TYPE = "commit"
+UntilWaiting = Callable[[int], Awaitable[None]]
+"""Returns when so many wait for a turn at `REF`."""
 
 
 def hold(backend: Backend, key: object = REF) -> AbstractAsyncContextManager[HeldRef]:
@@ -21,6 +24,11 @@ def hold(backend: Backend, key: object = REF) -> AbstractAsyncContextManager[Hel
 
 
 class TurnTests(KitFixtures):
+    @pytest.fixture
+    def until_waiting(self) -> UntilWaiting:
+        """Long enough for a request to arrive. A binding overrides it if its backend tells who waits."""
+        return lambda _: asyncio.sleep(0.15)
+
     async def test_a_turn_shows_the_reference_and_its_heads_row(self, backend: Backend) -> None:
         await backend.insert_ref(reference(1, 2, (9,)))
         await backend.write([fixed(1, b"head", HEAD_TYPE), fixed(1, b"another type")])
@@ -75,7 +83,7 @@ class TurnTests(KitFixtures):
         assert await fetch_ref(backend) == reference(9)
 
     async def test_turns_come_in_the_order_they_were_asked_for(
-        self, backend: Backend, other: Backend
+        self, backend: Backend, other: Backend, until_waiting: UntilWaiting
     ) -> None:
         await backend.insert_ref(reference(1))
         order: list[int] = []
@@ -88,8 +96,7 @@ class TurnTests(KitFixtures):
             waiting = []
             for number in range(3):
                 waiting.append(asyncio.ensure_future(wait_for_turn(number)))
-                # Long enough for a request to arrive; nobody tells when it waits.
-                await asyncio.sleep(0.15)
+                await until_waiting(number + 1)
             assert order == []
         await asyncio.gather(*waiting)
 

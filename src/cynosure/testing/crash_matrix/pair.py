@@ -25,7 +25,7 @@ LEASE: Final = "500ms"
 _METADATA: Final = "Metadata-Version: 2.1\nName: cynosure-halting\nVersion: 1.0\n"
 _ENTRY_POINTS: Final = f"[cynosure.backends]\n{SCHEME} = cynosure.testing.crash_matrix.halting:open_backend\n"
 _GIVEN_UP_S: Final = 60.0
-_AFTERWARDS_S: Final = 3.0
+_AFTERWARDS_S: Final = 10.0
 
 
 class Pair:

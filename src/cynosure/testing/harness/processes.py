@@ -129,7 +129,7 @@ class ManagedProcess:
                 raise ProcessFailed("The process did not get ready in time", self)
             await asyncio.sleep(_POLL_S)
 
-    async def wait_exit(self, *, timeout_s: float = 30.0) -> int:
+    async def wait_exit(self, *, timeout_s: float = 60.0) -> int:
         """Wait until it ends by itself; the exit code."""
         give_up_s = time.monotonic() + timeout_s
         while (code := self.exit_code) is None:
@@ -138,7 +138,7 @@ class ManagedProcess:
             await asyncio.sleep(_POLL_S)
         return code
 
-    async def stop(self, *, timeout_s: float = 30.0) -> int:
+    async def stop(self, *, timeout_s: float = 60.0) -> int:
         """Ask it to end (SIGTERM, to it alone: handing on is its own task) and wait; the exit code."""
         os.kill(self.pid, signal.SIGTERM)
         return await self.wait_exit(timeout_s=timeout_s)
@@ -211,7 +211,7 @@ class Processes:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         ready: Probe | None = None,
-        timeout_s: float = 30.0,
+        timeout_s: float = 60.0,
     ) -> ManagedProcess:
         """Start a command and wait until it is ready, at most `timeout_s`.
 

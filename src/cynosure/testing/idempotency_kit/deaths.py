@@ -150,7 +150,8 @@ class Deaths(Fixtures):
 
         failed = await create(first, key)
         first.gate.accept()
-        async with asyncio.timeout(20):
+        # Before the first one's lease is out.
+        async with asyncio.timeout(40):
             made = await create(second, key)
             again = await create(first, key)
 

@@ -6,10 +6,12 @@ from cynosure.testing.idempotency_kit.fixtures import Fixtures
 from cynosure.testing.idempotency_kit.world import (
     REPLAYED,
     SCHEMA,
-    Side,
+    SLOW,
+    all_noted,
     create,
     error_of,
     is_same,
+    list_records,
     namespace,
     new_key,
 )
@@ -20,9 +22,10 @@ class Progress(Fixtures):
     """Requests that are in progress, and many at once."""
 
     async def test_a_request_in_progress_is_waited_for_and_its_outcome_told_to_all(
-        self, first: Side, second: Side
+        self, servers: SmallServers
     ) -> None:
         """I73, I74."""
+        first, second = await self.both(servers, **SLOW)
         key = new_key()
         held = first.gate.hold("commit")
         sent = asyncio.create_task(create(first, key))
@@ -37,8 +40,9 @@ class Progress(Fixtures):
         assert all(is_same(answer, made) for answer in told)
         assert all(answer.headers[REPLAYED] == "true" for answer in told)
 
-    async def test_a_refusal_in_progress_is_waited_for_as_well(self, first: Side, second: Side) -> None:
+    async def test_a_refusal_in_progress_is_waited_for_as_well(self, servers: SmallServers) -> None:
         """I74."""
+        first, second = await self.both(servers, **SLOW)
         await first.http.post(first.namespaces, json=namespace())
         key = new_key()
         held = first.gate.hold("finalize")
@@ -57,7 +61,7 @@ class Progress(Fixtures):
         self, servers: SmallServers
     ) -> None:
         """I73: and a request that takes longer than its lease is not taken over while its server lives."""
-        brief = {"idempotency__lease": "300ms", "idempotency__wait": "1200ms"}
+        brief = {"idempotency__lease": "2s", "idempotency__wait": "4s"}
         first, second = await self.both(servers, **brief)
         key = new_key()
         held = first.gate.hold("commit")
@@ -86,6 +90,7 @@ class Progress(Fixtures):
             f"{first.namespaces}/a/tables/t": commit,
             f"{first.lake}/transactions/commit": {"table-changes": [{"identifier": identifier, **commit}]},
         }
+        before = await list_records(first)
         for path, body in routes.items():
             headers = {"Idempotency-Key": new_key()}
             held = first.gate.hold("commit")
@@ -95,6 +100,8 @@ class Progress(Fixtures):
             told = await second.http.post(path, json=body, headers=headers)
             held.let_go.set()
             made = await sent
+            # Until then it is in progress for the second one, which hardly waits.
+            await all_noted(first, before)
 
             assert error_of(told) == (504, "CommitStateUnknownException")
             assert int(told.headers["retry-after"]) > 0
@@ -102,9 +109,10 @@ class Progress(Fixtures):
             assert is_same(await second.http.post(path, json=body, headers=headers), made)
 
     async def test_of_many_with_one_key_at_once_one_has_an_effect_and_all_hear_of_it(
-        self, first: Side, second: Side
+        self, servers: SmallServers
     ) -> None:
         """I73, I74."""
+        first, second = await self.both(servers, **SLOW)
         chain = first.chain()
         for number in range(5):
             heads, key = await chain.heads(), new_key()

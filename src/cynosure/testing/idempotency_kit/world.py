@@ -19,7 +19,7 @@ SCHEMA: Final = {
     "schema-id": 0,
     "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}],
 }
-QUICK: Final = {"idempotency__lease": "300ms", "idempotency__wait": "5s"}
+QUICK: Final = {"idempotency__lease": "300ms", "idempotency__wait": "20s"}
 """A dead server is given up soon."""
 SLOW: Final = {"idempotency__lease": "50s", "idempotency__wait": "55s"}
 """Nobody is given up while a test lasts."""
@@ -102,7 +102,7 @@ async def all_noted(side: Side, before: set[ObjId]) -> None:
     """Until all records but those from before are final: some are so only a little after the answer."""
     store = side.server.persistence.store(SYSTEM_REALM)
     waiting = await list_records(side) - before
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(40):
         while waiting:
             found = [await store.fetch(RECORD, record_id) for record_id in waiting]
             waiting = {each.id for each in found if each is not None and each.value.state != "FINALIZED"}
