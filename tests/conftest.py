@@ -5,6 +5,7 @@ compare with the specifications may be left out, and then each of them is named 
 """
 
 import asyncio
+import inspect
 import os
 import uuid
 from collections.abc import Iterator
@@ -16,12 +17,22 @@ import pytest
 
 from cynosure.testing.s3_servers import VARIABLES, WITH_STS, S3Server, parse_s3_server
 
-# No test may fail because the machine was slow.
-hypothesis.settings.register_profile("cynosure", deadline=None, database=None)
-hypothesis.settings.register_profile("soak", deadline=None, database=None, max_examples=2_000)
+# No test may fail because the machine was slow, or because many drawn values were large or filtered out.
+_UNHURRIED = [
+    hypothesis.HealthCheck.too_slow,
+    hypothesis.HealthCheck.data_too_large,
+    hypothesis.HealthCheck.filter_too_much,
+]
+# Always the same examples: a change is not refused for what a draw finds in something else. Soaks draw anew.
+hypothesis.settings.register_profile(
+    "cynosure", deadline=None, database=None, derandomize=True, suppress_health_check=_UNHURRIED
+)
+hypothesis.settings.register_profile(
+    "soak", hypothesis.settings.get_profile("cynosure"), derandomize=False, max_examples=2_000
+)
 hypothesis.settings.load_profile("cynosure")
 
-pytest_plugins = ["cynosure.testing.harness.fixtures", "tests.written_secrets"]
+pytest_plugins = ["cynosure.testing.harness.fixtures", "tests.second_tries", "tests.written_secrets"]
 
 MARKED_BY_FIXTURE = {
     "postgres_url": "postgres",
@@ -32,16 +43,69 @@ MARKED_BY_FIXTURE = {
     "specs": "specs",
 }
 
+_DEADLOCKS = 5
+"""After which the tables of a test are dropped once more."""
+SPARKS = ("natives", "runner", "served", "spark", "spark_side", "sparks")
+"""Fixtures of the session that run a Spark."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by the fixtures they use, so that `-m postgres` cannot miss one; name what cannot run."""
     has_specs = "CYNOSURE_SPECS" in os.environ
+    _bring_together(items)
     for item in items:
+        _refuse_shared_tasks(item)
         for fixture, marker in MARKED_BY_FIXTURE.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(marker)
         if not has_specs and item.get_closest_marker("specs"):
             item.add_marker(pytest.mark.skip(reason=f"specs: {item.nodeid}: CYNOSURE_SPECS is not set"))
+
+
+def _bring_together(items: list[pytest.Item]) -> None:
+    """Modules that share a Spark come one after the other, wherever the first of them is.
+
+    Between modules that chance put far apart it would have been ended for idleness, and start again.
+    """
+    modules: dict[Path, str] = {}
+    for item in items:
+        if (shared := _find_spark(item)) is not None:
+            modules.setdefault(item.path, shared)
+    begins: dict[str, int] = {}
+    places = []
+    for at, item in enumerate(items):
+        shared = modules.get(item.path)
+        places.append(at if shared is None else begins.setdefault(shared, at))
+    # Stable: within its place everything stays in the order that chance gave it.
+    ordered = sorted(range(len(items)), key=places.__getitem__)
+    items[:] = [items[at] for at in ordered]
+
+
+def _find_spark(item: pytest.Item) -> str | None:
+    """The fixture with a Spark that a test uses, and where it is defined."""
+    info = getattr(item, "_fixtureinfo", None)
+    for name in SPARKS:
+        definitions = info.name2fixturedefs.get(name) if info else None
+        if definitions and definitions[-1].scope == "session":
+            return f"{definitions[-1].baseid}::{name}"
+    return None
+
+
+def _refuse_shared_tasks(item: pytest.Item) -> None:
+    """A fixture of the whole session is not asynchronous.
+
+    All tests after it would run in its task, and inherit what another one has put into the task's context:
+    heads that were read ahead, the scope of a request.
+    """
+    info = getattr(item, "_fixtureinfo", None)
+    for definitions in info.name2fixturedefs.values() if info else ():
+        for each in definitions:
+            if each.scope == "session" and (
+                inspect.iscoroutinefunction(each.func) or inspect.isasyncgenfunction(each.func)
+            ):
+                raise pytest.UsageError(
+                    f"{each.argname}: for the session, use asyncio.run in a plain fixture"
+                )
 
 
 @pytest.fixture(scope="session")
@@ -78,6 +142,24 @@ def plain_s3_server() -> S3Server:
 def azure_url() -> str:
     """The Azurite that `scripts/services` runs: `https://HOST:PORT/ACCOUNT?ca=FILE`."""
     return _service("Azurite", "CYNOSURE_TEST_AZURE")
+
+
+@pytest.fixture(scope="session")
+def minio() -> S3Server:
+    """The MinIO that `scripts/services` runs."""
+    return parse_s3_server("minio", _service("MinIO", VARIABLES["minio"]))
+
+
+@pytest.fixture(scope="session")
+def hive_url() -> str:
+    """The Hive Metastore that `scripts/services` runs: `thrift://HOST:PORT`."""
+    return _service("a Hive Metastore", "CYNOSURE_TEST_HIVE")
+
+
+@pytest.fixture(scope="session")
+def glue_url() -> str:
+    """The moto that `scripts/services` runs: `http://KEY:SECRET@HOST:PORT?region=REGION`."""
+    return _service("moto", "CYNOSURE_TEST_GLUE")
 
 
 def _service(name: str, variable: str) -> str:
@@ -120,6 +202,13 @@ async def _execute(url: str, statement: str) -> None:
     try:
         # A connection that a test forgot would otherwise hold up the drop for ever.
         await connection.execute("SET lock_timeout = '20s'")
+        for _ in range(_DEADLOCKS):
+            try:
+                await connection.execute(statement)
+                return
+            except asyncpg.DeadlockDetectedError:
+                # With a process of the test that still works there, and locks the same tables otherwise.
+                continue
         await connection.execute(statement)
     finally:
         await connection.close()

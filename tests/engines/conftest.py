@@ -29,6 +29,7 @@ from tests.engines.lost_answers import LossyServer, open_lossy
 
 HERE = Path(__file__).parent
 SERVER = pytest.StashKey[CatalogServer]()
+_NEED_FIXTURE = frozenset({"test_peers.py", "test_remote_peers.py"})
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -37,7 +38,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     chosen = [item.path for item in session.items]
     try:
-        if any(HERE / "rck" in path.parents or path == HERE / "test_peers.py" for path in chosen):
+        if any(HERE / "rck" in path.parents or path.name in _NEED_FIXTURE for path in chosen):
             from tests.engines.rck.build import build_class_path
 
             build_class_path()

@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 INSTALL_JAVA = "apt-get install --no-install-recommends default-jdk-headless maven"
-SHORT_LIVED = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+SHORT_LIVED = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
 """Options for a Java that runs some seconds, beside other work: the compiler that pays off late, and parallel
-collection, cost more than they bring."""
+collection, cost more than they bring. With that compiler alone Java has room for 48 MB of code, which a
+driver fills after some hundred statements, and then fails."""
 
 
 class ToolFailed(Exception):

@@ -156,7 +156,7 @@ async def test_a_commit_in_work_is_finished_before_the_server_ends(
     slow = proxy.add(Delay(request_s=1.5), when=http_request("PUT"))
 
     commit = asyncio.create_task(table.set(slow="1"))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not slow.hits:  # noqa: ASYNC110 - another process has no event for us
             await asyncio.sleep(0.01)
     os.kill(server.process.pid, signal.SIGTERM)

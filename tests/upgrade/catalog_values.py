@@ -4,17 +4,20 @@ A maintainer must not break: these values never change, as in `values.py`.
 """
 
 from cynosure.catalog.closing import CLOSING_MARK, ClosingMark
+from cynosure.catalog.connection import Bearer, Connection, Implicit, OAuth, Password, SigV4
 from cynosure.catalog.dropped import DROPPED, DroppedEntity
 from cynosure.catalog.entities import (
     CATALOG,
     GENERIC_TABLE,
     NAMESPACE,
     POLICY,
+    TABLE_FACADE,
     CatalogEntity,
     GenericTableEntity,
     KeptLocation,
     NamespaceEntity,
     PolicyEntity,
+    TableFacade,
 )
 from cynosure.catalog.managed.state import (
     CHUNK,
@@ -56,6 +59,106 @@ CATALOG_VALUES = {
             updated_us=_AT_US + 1,
             version=2,
             properties={"owner": "data team"},
+        ),
+    ),
+    "catalog-federated-rest": (
+        CATALOG,
+        CatalogEntity(
+            id=CatalogId("1011"),
+            name="lake",
+            base_location="s3://bucket/lake",
+            storage=S3Storage(allowed_locations=("s3://bucket/lake",)),
+            created_us=_AT_US,
+            updated_us=_AT_US,
+            kind="EXTERNAL",
+            connected_to=Connection(
+                type="ICEBERG_REST",
+                uri="https://catalog.example.com/api",
+                authentication=OAuth(
+                    client_id="client", token_uri="https://tokens.example.com/t", scopes=("a", "b")
+                ),
+                remote_name="sales",
+                properties={"header.x-team": "lake"},
+                sealed_secrets=b"sealed",
+            ),
+        ),
+    ),
+    "catalog-federated-glue": (
+        CATALOG,
+        CatalogEntity(
+            id=CatalogId("1012"),
+            name="lake",
+            base_location="s3://bucket/lake",
+            storage=S3Storage(allowed_locations=("s3://bucket/lake",)),
+            created_us=_AT_US,
+            updated_us=_AT_US,
+            kind="EXTERNAL",
+            connected_to=Connection(
+                type="GLUE",
+                uri="https://glue.eu-west-1.amazonaws.com",
+                authentication=SigV4(
+                    signing_region="eu-west-1",
+                    role_arn="arn:aws:iam::123456789012:role/lake",
+                    role_session_name="lake",
+                    external_id="lake:1",
+                    signing_name="glue",
+                    session_policy="{}",
+                    sts_endpoint="https://sts.example.com",
+                ),
+                remote_name="123456789012",
+                warehouse="s3://bucket/lake",
+                sealed_secrets=b"sealed",
+            ),
+        ),
+    ),
+    "catalog-federated-sql": (
+        CATALOG,
+        CatalogEntity(
+            id=CatalogId("1013"),
+            name="lake",
+            base_location="s3://bucket/lake",
+            storage=S3Storage(allowed_locations=("s3://bucket/lake",)),
+            created_us=_AT_US,
+            updated_us=_AT_US,
+            kind="EXTERNAL",
+            connected_to=Connection(
+                type="SQL",
+                uri="postgresql://db.example.com:5432/lake",
+                authentication=Password(user="lake"),
+                remote_name="sales",
+                sealed_secrets=b"sealed",
+            ),
+        ),
+    ),
+    "catalog-federated-hive": (
+        CATALOG,
+        CatalogEntity(
+            id=CatalogId("1014"),
+            name="lake",
+            base_location="s3://bucket/lake",
+            storage=S3Storage(allowed_locations=("s3://bucket/lake",)),
+            created_us=_AT_US,
+            updated_us=_AT_US,
+            kind="EXTERNAL",
+            connected_to=Connection(type="HIVE", uri="thrift://localhost:9083", authentication=Implicit()),
+        ),
+    ),
+    "catalog-federated-bearer": (
+        CATALOG,
+        CatalogEntity(
+            id=CatalogId("1015"),
+            name="lake",
+            base_location="s3://bucket/lake",
+            storage=S3Storage(allowed_locations=("s3://bucket/lake",)),
+            created_us=_AT_US,
+            updated_us=_AT_US,
+            kind="EXTERNAL",
+            connected_to=Connection(
+                type="ICEBERG_REST",
+                uri="https://catalog.example.com/api",
+                authentication=Bearer(),
+                sealed_secrets=b"sealed",
+            ),
         ),
     ),
     "catalog-gcs": (
@@ -170,6 +273,7 @@ CATALOG_VALUES = {
             properties={"k": "v"},
         ),
     ),
+    "table-facade": (TABLE_FACADE, TableFacade(id=ObjId(7002), created_us=_AT_US)),
     "policy": (
         POLICY,
         PolicyEntity(

@@ -5,7 +5,7 @@ A maintainer must not break: no concession is made to the kit beyond naming the 
 
 import asyncio
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,18 +47,28 @@ def serve_for_kit(directory: Path) -> Iterator[KitTarget]:
     """A server with a catalog in which the kit may put its tables; gone when the block ends."""
     scratch = directory / "scratch"
     scratch.mkdir()
+    with keeping_places(), Processes(directory) as processes:
+        yield asyncio.run(_start(processes, directory, scratch))
+
+
+@contextmanager
+def keeping_places() -> Iterator[None]:
+    """What the kit puts where it always does is gone when the block ends."""
     made = [place for place in TABLE_PLACES if not place.exists()]
     try:
-        with Processes(directory) as processes:
-            yield asyncio.run(_start(processes, directory, scratch))
+        yield
     finally:
         for place in made:
             shutil.rmtree(place, ignore_errors=True)
 
 
+def file_roots(places: Sequence[Path]) -> dict[str, str]:
+    """Settings of a server whose catalogs may have tables there."""
+    return {f"CYNOSURE_STORAGE__FILE_ROOTS__KIT{number}": str(place) for number, place in enumerate(places)}
+
+
 async def _start(processes: Processes, directory: Path, scratch: Path) -> KitTarget:
     places = [scratch, *TABLE_PLACES]
-    env = {f"CYNOSURE_STORAGE__FILE_ROOTS__KIT{number}": str(place) for number, place in enumerate(places)}
-    server = await start_catalog_server(processes, directory, env=env)
+    server = await start_catalog_server(processes, directory, env=file_roots(places))
     catalog = await server.create_catalog("kit", allowed=[place.as_uri() for place in places])
     return KitTarget(server, catalog, scratch)

@@ -15,7 +15,7 @@ from cynosure.testing.login import Credential
 from tests.engines.rck.kit import KitResult, run_kit
 from tests.engines.rck.target import FAILS_BY_DESIGN, KitTarget, serve_for_kit
 
-pytestmark = pytest.mark.timeout(170)
+pytestmark = pytest.mark.timeout(600)
 
 NAMES = (Path(__file__).parent / "kit-tests.txt").read_text().splitlines()
 MODES = ("stock", "strict")

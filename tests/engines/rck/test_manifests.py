@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from cynosure.iceberg.manifests.content_file import Content, ContentFile, Entry, Status
 from cynosure.iceberg.manifests.content_file_json import BoundForm, JsonTypes, file_from_json
-from cynosure.iceberg.manifests.manifest_list import ManifestContent, read_manifest_list
+from cynosure.iceberg.manifests.manifest_list import ManifestContent, ManifestFile, read_manifest_list
 from cynosure.iceberg.manifests.read_manifest import read_manifest
+from cynosure.iceberg.manifests.repath import repath_manifest, repath_manifest_list
 from cynosure.iceberg.manifests.write_manifest import ManifestKind, write_manifest, write_manifest_list
 from tests.engines.java import SHORT_LIVED, find_java, run_tool
 from tests.engines.rck.build import build_class_path
@@ -112,6 +113,23 @@ def test_iceberg_and_we_read_the_same_in_each_others_manifests(version: int, tmp
     ]
     assert back.first_row_ids[0] == (500 if version == 3 else None)
     assert {*back.statuses} == {Status.ADDED}
+    assert_moves(tmp_path, listed, data)
+
+
+def assert_moves(folder: Path, listed: ManifestFile, data: list[ContentFile]) -> None:
+    """What Iceberg wrote is written again for files that are elsewhere."""
+    lines, manifest = ((folder / f"java-{name}.avro").read_bytes() for name in ("list", "manifest"))
+
+    def rename(path: str) -> str:
+        return path.replace("file:///data", "s3://elsewhere")
+
+    changed = repath_manifest(manifest, path="manifest", rename=rename, rewritten={})
+    (there,) = read_manifest_list(
+        repath_manifest_list(lines, path="list", manifests={listed.path: ("m", len(changed))}), path="list"
+    ).manifests
+    assert there == replace(listed, path="m", length=len(changed))
+    found = [replace(entry.file, first_row_id=None) for entry in read_manifest(changed, there).entries()]
+    assert found == [replace(each, path=rename(each.path), first_row_id=None) for each in data]
 
 
 def write_table(folder: Path, version: int, kinds: dict[ManifestContent, ManifestKind]) -> list[Entry]:

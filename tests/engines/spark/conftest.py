@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say what is normal for Spark: a slow start, and sockets of results left to the garbage collector."""
     for item in items:
         if HERE in item.path.parents:
-            item.add_marker(pytest.mark.timeout(170))
+            item.add_marker(pytest.mark.timeout(600))
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
 
 

@@ -1,4 +1,4 @@
-"""Iceberg for Spark and its FileIO for S3, as the delegation service uses them (`delegation/spark/jars.py`).
+"""Iceberg for Spark and its FileIO for S3, as the delegation service uses them (`spark/jars.py`).
 
 CYNOSURE_SPARK_JARS names a folder that holds the jars already, for machines without a network.
 """
@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from cynosure.common.errors import CynosureError
-from cynosure.delegation.spark import jars
+from cynosure.spark import jars
 from tests.engines.java import ToolFailed, find_java
 
 

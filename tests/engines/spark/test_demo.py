@@ -25,7 +25,7 @@ def run_demo(*arguments: str) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.timeout(175)
+@pytest.mark.timeout(600)
 def test_the_demo_ends_by_itself_without_a_terminal():
     output = run_demo()
 
@@ -35,9 +35,11 @@ def test_the_demo_ends_by_itself_without_a_terminal():
     assert "policies='shop.only-charts'" in output
     assert "0 files in file://DATA/warehouse/main/shop/drafts" in output
     assert "5 → 1" in output
+    assert "condition: DIVIDE_BY_ZERO" in output
+    assert "engine: spark-isolated (outside of the local subset" in output
 
 
-@pytest.mark.timeout(175)
+@pytest.mark.timeout(600)
 def test_the_demo_on_s3_vends_and_shows_no_key(s3_url: str):
     output = run_demo("--s3")
 
@@ -46,6 +48,7 @@ def test_the_demo_on_s3_vends_and_shows_no_key(s3_url: str):
     assert output.count("access denied") == 5
     assert "Table drafts is gone, and its files are." in output
     assert "5 → 1" in output
+    assert "row filter: region in (1 values)" in output
     assert str(urlsplit(s3_url).password) not in output
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cynosure.delegation.spark.jars import PINNED
+from cynosure.spark.jars import PINNED
 from tests.engines.java import ToolFailed
 from tests.engines.spark.jars import find_jars
 

@@ -130,6 +130,7 @@ def test_an_older_snapshot_is_read_in_its_own_schema(sql: Sql, table: str):
     assert found == [(4, "Oslo")]
 
 
+@pytest.mark.usefixtures("catalogs")
 def test_deletes_of_spark_are_read_by_pyiceberg_through_a_plan(lake: PlanningLake, sql: Sql):
     for version in (2, 3):
         sql(f"""

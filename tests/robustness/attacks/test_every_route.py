@@ -165,6 +165,17 @@ _SIGNED = {
     "headers": {},
 }
 BODIES: dict[tuple[str, str], Any] = {
+    ("post", "/api/catalog/cynosure/v1/query-events"): {
+        "statement-id": "s",
+        "outcome": "FINISHED",
+        "sql": "SELECT ?",
+        "tables": [],
+        "policies": [],
+        "rows": 0,
+        "bytes": 0,
+        "elapsed-ms": 0,
+        "engine": "none",
+    },
     ("post", "/api/catalog/cynosure/v1/{prefix}/dropped/{id}/restore"): {},
     ("post", "/api/catalog/cynosure/v1/{prefix}/namespaces/{namespace}/drop"): {"cascade": True},
     ("post", f"{_MANAGE}/catalogs/{{catalogName}}/drop"): {"cascade": True, "purge": True},
@@ -195,6 +206,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("post", f"{_OURS}/plan/{{plan-id}}/sign"): _SIGNED,
     ("post", f"{_NS}/tables/{{table}}/sign"): _SIGNED,
     ("post", f"{_MANAGE}/cynosure/catalogs/{{catalogName}}/check-storage"): None,
+    ("post", f"{_MANAGE}/cynosure/catalogs/{{catalogName}}/reconcile"): None,
+    ("post", f"{_MANAGE}/cynosure/catalogs/{{catalogName}}/migration"): {"step": "begin"},
     ("post", f"{_MANAGE}/catalogs"): {
         "catalog": {
             "type": "INTERNAL",

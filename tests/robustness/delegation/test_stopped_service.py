@@ -45,7 +45,7 @@ async def scene(
             yield scene
 
 
-@pytest.mark.timeout(175)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("when", "number", "fault", "files"),
     [

@@ -46,8 +46,10 @@ async def in_flight(
         nonlocal count
         count += 1
         if count == 1:
-            # So that the others have come when this one is done.
-            await asyncio.sleep(0.01)
+            # So that the others share the next commit.
+            turns = lake.catalog.shared.joining._waiting
+            while sum(map(len, turns.values())) < len(callers):  # noqa: ASYNC110 - nobody says that it waits
+                await asyncio.sleep(0)
         version = await write(*args, **options)  # type: ignore[arg-type]
         if count == 2:
             prepared.set()

@@ -1,7 +1,7 @@
 """What lies in the environment of a service does not get to where jobs of others run."""
 
 from cynosure.common.delegated.settings import SparkSettings
-from cynosure.delegation.spark.environment import make_environment
+from cynosure.spark.environment import make_environment
 
 SECRET = "hunter2"
 

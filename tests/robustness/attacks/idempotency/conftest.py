@@ -1,21 +1,18 @@
 """A whole API in one process, with root, a catalog `lake`, and a table `ns.t` in it."""
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from pathlib import Path
 
 import httpx
 import pytest
 
-from cynosure.idempotency.settings import IdempotencySettings
 from tests.api.world import World, open_world
 from tests.robustness.attacks.idempotency.lake import NAMESPACES, SCHEMA, TABLES
 
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    settings = IdempotencySettings(wait=timedelta(milliseconds=500))
-    async with open_world(tmp_path, idempotency=settings) as opened:
+    async with open_world(tmp_path) as opened:
         yield opened
 
 

@@ -23,7 +23,7 @@ Asked = asyncio.Task[httpx.Response]
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     # Whoever left while its reservation was being written is waited for until the lease is out.
-    settings = IdempotencySettings(lease=timedelta(milliseconds=300), wait=timedelta(seconds=20))
+    settings = IdempotencySettings(lease=timedelta(seconds=1), wait=timedelta(seconds=20))
     async with open_world(tmp_path, idempotency=settings) as opened:
         yield opened
 
