@@ -24,7 +24,8 @@ from cynosure.testing.catalog_server import bootstrap_environment, make_client
 from cynosure.testing.login import Login, make_credential
 
 _START_S = 30.0
-_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else ""
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else ""
+"""Where files are in memory; empty where the machine has no such place."""
 CATALOG = "bench"
 
 
@@ -56,7 +57,7 @@ async def start_ours(store: str, directory: str = "") -> AsyncIterator[Target]:
     keep everything in memory.
     """
     if store == "memory" and not directory:
-        directory = _MEMORY
+        directory = MEMORY
     with TemporaryDirectory(prefix="cynosure-bench-", dir=directory or None) as data:
         port = free_port()
         where = ["--data", data, *(("--store", "memory:") if store == "memory" else ())]

@@ -100,7 +100,7 @@ class Meter:
         )
 
     def _read_watched_s(self) -> float:
-        return sum(_tree_cpu_s(process) for process in self._watched.values())
+        return sum(tree_cpu_s(process) for process in self._watched.values())
 
 
 Round = Callable[[Meter], Awaitable[None]]
@@ -132,7 +132,8 @@ def _own_cpu_s() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _tree_cpu_s(root: psutil.Process) -> float:
+def tree_cpu_s(root: psutil.Process) -> float:
+    """CPU of a process and of all below it, so far."""
     # Time of children that ended and were reaped is kept by their parent, so the sum never shrinks.
     total_s = 0.0
     for process in [root, *root.children(recursive=True)]:

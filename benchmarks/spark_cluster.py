@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from cynosure.common.delegated.settings import SparkSettings
-from cynosure.delegation.spark.environment import make_environment
+from cynosure.spark.environment import make_environment
 from cynosure.testing.harness.probes import tcp_ready
 from cynosure.testing.harness.processes import Processes
 

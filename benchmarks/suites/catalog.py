@@ -99,7 +99,7 @@ async def _make_snapshots(connection: Connection, target: Target) -> str:
     for first in range(1, SNAPSHOTS, _SNAPSHOTS_AT_ONCE):
         numbers = range(first, first + _SNAPSHOTS_AT_ONCE)
         updates: list[dict[str, object]] = [
-            {"action": "add-snapshot", "snapshot": _snapshot(number, now_ms + number, location)}
+            {"action": "add-snapshot", "snapshot": new_snapshot(number, now_ms + number, location)}
             for number in numbers
         ]
         ref = {"ref-name": "main", "type": "branch", "snapshot-id": numbers[-1]}
@@ -116,7 +116,8 @@ def _new_table(name: str) -> dict[str, object]:
     return {"name": name, "schema": SCHEMA, "stage-create": False, "properties": {}}
 
 
-def _snapshot(number: int, time_ms: int, location: str) -> dict[str, object]:
+def new_snapshot(number: int, time_ms: int, location: str) -> dict[str, object]:
+    """One of a row of snapshots, without files."""
     snapshot: dict[str, object] = {
         "snapshot-id": number,
         "sequence-number": number,
