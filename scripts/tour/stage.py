@@ -15,7 +15,7 @@ import httpx
 from rich.console import Console
 from rich.text import Text
 
-from cynosure.testing.catalog_server import make_client
+from cynosure.testing.catalog_server import ServedCatalog, make_client
 from cynosure.testing.harness.processes import ManagedProcess, Processes
 from cynosure.testing.login import Credential, Login
 from cynosure.testing.s3_servers import S3Server
@@ -39,6 +39,10 @@ class Tour:
         self.table = f"{self.url}/api/catalog/v1/{catalog}/namespaces/shop/tables/orders"
         self.s3: S3Server | None = None
         self.server: ManagedProcess | None = None
+        self.theirs: ServedCatalog | None = None
+        """A catalog of somebody else, on another server."""
+        self.their_server: ManagedProcess | None = None
+        self.their_location = ""
         self.history = ""
         self.users: dict[str, Login] = {}
         self.console = Console(highlight=False, soft_wrap=True)
@@ -56,8 +60,11 @@ class Tour:
         """A client that is this principal."""
         return make_client(self.users[name], base_url=self.url)
 
-    async def cynosure(self, *arguments: str, env: dict[str, str] | None = None) -> str:
-        """Run a command as a user would, in the folder that has ./data, and show it with its output."""
+    async def cynosure(self, *arguments: str, env: dict[str, str] | None = None, code: int = 0) -> str:
+        """Run a command as a user would, in the folder that has ./data, and show it with its output.
+
+        `code` is how it should end.
+        """
         self._print(f"$ cynosure {shlex.join(arguments)}", style="bold")
         process = await asyncio.create_subprocess_exec(
             CYNOSURE,
@@ -69,7 +76,7 @@ class Tour:
         )
         output = (await process.communicate())[0].decode()
         self._print(output.rstrip())
-        if process.returncode:
+        if process.returncode != code:
             sys.exit(f"demo: cynosure {' '.join(arguments)} ended with {process.returncode}")
         return output
 
