@@ -3,6 +3,7 @@
 import asyncio
 import io
 import tempfile
+import threading
 import time
 from typing import Any
 
@@ -144,6 +145,40 @@ async def test_a_local_file_may_be_written_twice_at_once(tmp_path: Any) -> None:
 
     assert path.read_bytes() == content
     assert list(tmp_path.iterdir()) == [path]
+
+
+class Slow(io.BytesIO):
+    """Whose end is reached only when somebody says so."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        self.is_read = threading.Event()
+        self.may_end = threading.Event()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        chunk = super().read(size)
+        if not chunk:
+            self.is_read.set()
+            self.may_end.wait(10)
+        return chunk
+
+
+async def test_a_local_file_whose_writing_is_cancelled_does_not_come_behind_its_deletion(
+    tmp_path: Any,
+) -> None:
+    location, content = f"file://{tmp_path}/file", Slow(b"abc")
+    writing = asyncio.create_task(LocalFiles().write(location, content))
+    await asyncio.to_thread(content.is_read.wait, 10)
+
+    writing.cancel()
+    asyncio.get_running_loop().call_later(0.05, content.may_end.set)
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    await LocalFiles().delete([location])
+
+    # As long as a thread would need that was not waited for.
+    await asyncio.sleep(0.2)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_credentials_do_not_print() -> None:

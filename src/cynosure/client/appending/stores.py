@@ -113,8 +113,13 @@ class LocalFiles:
             ) from error
 
     async def write(self, location: str, content: IO[bytes]) -> None:  # noqa: D102
+        writing = asyncio.ensure_future(asyncio.to_thread(_write, _path_of(location), content))
         try:
-            await asyncio.to_thread(_write, _path_of(location), content)
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            # Its thread goes on. Whoever deletes the file next must not be followed by it.
+            await asyncio.gather(writing, return_exceptions=True)
+            raise
         except OSError as error:
             raise Unavailable(
                 "A file cannot be written",
