@@ -16,6 +16,7 @@ from cynosure.auth.operations.set_trusted_service import set_trusted_service
 from cynosure.auth.principals import find_principal
 from cynosure.common.secrets import Secret
 from cynosure.persistence.references import DEFAULT_REALM
+from cynosure.server.data_dir import RoleLock
 from cynosure.server.service_credentials import read_file
 from cynosure.server.service_principal import DELEGATION, GATEWAY, provision_principal
 from cynosure.testing.small_realm import SharedBackend, open_identities_on
@@ -54,6 +55,23 @@ async def test_it_is_trusted_has_no_rights_and_its_credentials_are_in_the_file(
     assert [path.name for path in path.parent.iterdir() if path.name.startswith(".cred")] == []
     roles = await list_roles_of_principal(identities, OPERATOR, GATEWAY)
     assert [each.name for each in roles.roles] == [GATEWAY]
+
+
+async def test_who_is_overtaken_on_the_way_to_its_turn_waits(
+    identities: Identities, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "credentials.json"
+    # Another worker takes its turn right behind the look that found it free.
+    monkeypatch.setattr(RoleLock, "find_holder", lambda _: None)
+
+    with RoleLock(tmp_path, "provision"):
+        waiting = asyncio.create_task(provision_principal(identities, DEFAULT_REALM, GATEWAY, path))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        assert not path.exists()
+    await waiting
+
+    assert read_file(path).clientId == (await find(identities)).client_id
 
 
 async def test_what_is_good_stays_and_what_is_not_is_replaced(identities: Identities, tmp_path: Path) -> None:

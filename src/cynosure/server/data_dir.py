@@ -42,14 +42,14 @@ class RoleLock:
 
     def find_holder(self) -> int | None:
         """Process id of the holder; `None` when the lock is free. 0 when it is held but not yet signed."""
-        if self._try():
+        if self.try_acquire():
             self.release()
             return None
         return self._read_pid()
 
     def acquire(self) -> None:
         """Take the lock, or refuse and name its holder."""
-        if not self._try():
+        if not self.try_acquire():
             raise Misconfigured(
                 "Another process already works on this data directory",
                 fix="Stop that process, or choose another directory with --data.",
@@ -57,6 +57,19 @@ class RoleLock:
                 role=self._role,
                 data_dir=str(self._path.parent),
             )
+
+    def try_acquire(self) -> bool:
+        """Take the lock if it is free; whether it was."""
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return False
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+        self._fd = fd
+        return True
 
     def release(self) -> None:
         """Give the lock back. The file stays: removing it would let two processes lock two files."""
@@ -74,18 +87,6 @@ class RoleLock:
     ) -> None:
         """Give the lock back."""
         self.release()
-
-    def _try(self) -> bool:
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(fd)
-            return False
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
-        self._fd = fd
-        return True
 
     def _read_pid(self) -> int:
         text = self._path.read_text("ascii").strip()

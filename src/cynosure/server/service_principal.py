@@ -66,10 +66,13 @@ async def provision_principal(
 @asynccontextmanager
 async def _alone(directory: Path) -> AsyncIterator[None]:
     lock = RoleLock(directory, "provision")
-    while lock.find_holder() is not None:  # noqa: ASYNC110 - another process has no event for us
+    # Taken by the very look that finds it free: others look as well, and one of them would be refused.
+    while not lock.try_acquire():  # noqa: ASYNC110 - another process has no event for us
         await asyncio.sleep(_LOOK_S)
-    with lock:
+    try:
         yield
+    finally:
+        lock.release()
 
 
 async def _is_good(identities: Identities, realm: RealmId, name: str, path: Path) -> bool:
