@@ -12,6 +12,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from cynosure.catalog.connection import ConnectionSecrets
+from cynosure.catalog.errors import NoSuchTable
 from cynosure.catalog.names import Identifier
 from cynosure.common.clock import SystemClock
 from cynosure.common.errors import OutcomeUnknown
@@ -265,6 +266,28 @@ async def test_a_rename_that_a_change_overtakes_is_taken_back(
 
     assert (await near.list_tables(table.namespace, token=None, size=10)).names == ["orders"]
     assert (await near.find(table)).metadata_location == other.metadata_location
+    await near.close()
+
+
+async def test_a_rename_that_another_one_overtakes_leaves_no_second_table(
+    pointers: PointerCatalog, table: Identifier, glue: GlueCorner
+):
+    first = await pointers.create(table, place("first"), COLUMNS)
+    near, delete = glue.open(), pointers._delete
+
+    async def delete_slowly(*arguments: object) -> None:
+        pointers._delete = delete
+        await near.rename(table, Identifier(table.namespace, "overtaking"))
+        await delete(*arguments)
+
+    pointers._delete = delete_slowly
+
+    with pytest.raises(NoSuchTable):
+        await pointers.rename(table, Identifier(table.namespace, "overtaken"))
+
+    assert (await near.list_tables(table.namespace, token=None, size=10)).names == ["overtaking"]
+    found = await near.find(Identifier(table.namespace, "overtaking"))
+    assert found.metadata_location == first.metadata_location
     await near.close()
 
 

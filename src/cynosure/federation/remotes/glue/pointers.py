@@ -23,7 +23,7 @@ from cynosure.catalog.errors import (
 )
 from cynosure.catalog.names import Identifier, Namespace, namespace_text
 from cynosure.common.clock import Clock
-from cynosure.common.errors import CynosureError
+from cynosure.common.errors import CynosureError, OutcomeUnknown
 from cynosure.federation.errors import NotIceberg, RemoteConflict, RemoteMisbehaved, RemoteUnavailable
 from cynosure.federation.pointers import Pointer
 from cynosure.federation.remote import Abilities, NamesPage
@@ -198,10 +198,14 @@ class GluePointers:
         try:
             if read_pointer(await self._load_table(source)) != read_pointer(record):
                 raise _moved()
+            await self._delete(source)
+        except OutcomeUnknown:
+            # It may be gone, and the other name is all that is left of it.
+            raise
         except CynosureError:
+            # Somebody else's rename or drop may have been faster: one table must not have two names.
             await self._delete(target)
             raise
-        await self._delete(source)
 
     async def close(self) -> None:
         """See `PointerCatalog`."""
