@@ -3,6 +3,7 @@
 Holds I113.
 """
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -137,6 +138,29 @@ async def test_nothing_is_given_up_while_a_table_of_the_remote_cannot_be_read(
         await forget(far)
     assert refused.value.details["name"] == str(OLD)
     assert await waits(far) == [("uuid", FIRST_UUID)]
+
+
+async def test_a_table_that_cannot_be_read_ends_the_questions_about_all_others(
+    far: Far, ann: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await rebuild(far, OTHER_UUID)
+    names = [Identifier(NS, f"t{number}") for number in range(100)]
+    asked: list[Identifier] = []
+
+    async def broken(name: Identifier, *known: Any) -> Any:
+        asked.append(name)
+        await asyncio.sleep(0)
+        raise RemoteMisbehaved("far", problem="no metadata")
+
+    monkeypatch.setattr(forgetting, "_list_all", lambda *_: as_listed(*names))
+    monkeypatch.setattr(far.remote, "load_table", broken)
+    with pytest.raises(Conflict, match="cannot be read"):
+        await forget(far)
+    so_far = len(asked)
+    for _ in range(1_000):
+        await asyncio.sleep(0)
+
+    assert len(asked) == so_far < len(names)
 
 
 async def test_nothing_is_given_up_while_the_remote_does_not_answer(far: Far, ann: Caller) -> None:

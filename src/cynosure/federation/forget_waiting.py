@@ -146,7 +146,13 @@ async def _load_uuids(remote: RemoteCatalog, catalog: OpenCatalog, state: State)
         async with turns:
             return name, await _load_uuid(remote, catalog, state, name)
 
-    return dict(await asyncio.gather(*map(load, await _list_all(remote, catalog))))
+    tasks = [asyncio.ensure_future(load(name)) for name in await _list_all(remote, catalog)]
+    try:
+        return dict(await asyncio.gather(*tasks))
+    finally:
+        # After a failure nobody needs the rest, and the remote is not asked for it.
+        for each in tasks:
+            each.cancel()
 
 
 async def _load_uuid(remote: RemoteCatalog, catalog: OpenCatalog, state: State, name: Identifier) -> str:
