@@ -8,7 +8,7 @@ import pytest
 from cynosure.catalog.errors import NoSuchTable
 from cynosure.catalog.managed.loading import load_table_at
 from cynosure.catalog.managed.saving import pack_table
-from cynosure.catalog.names import Identifier, table_key
+from cynosure.catalog.names import Identifier, table_key, view_key
 from cynosure.catalog.operations.create_policy import CreatePolicy, create_policy
 from cynosure.catalog.operations.list_dropped import list_dropped
 from cynosure.catalog.operations.load_namespace import load_namespace
@@ -19,6 +19,7 @@ from cynosure.common.errors import CynosureError
 from cynosure.federation.errors import RemoteMisbehaved
 from cynosure.federation.mirror import (
     backfill_table,
+    backfill_view,
     forget_namespace,
     forget_table,
     move_table,
@@ -26,10 +27,13 @@ from cynosure.federation.mirror import (
 from cynosure.federation.mirror.seen import SeenMeanwhile, find_seen
 from cynosure.federation.remote import RemoteTable, Tag
 from cynosure.iceberg.metadata import TableMetadata
+from cynosure.testing.remote_samples import Stage, plan_view, replacing
 from cynosure.testing.small_catalog import ROOT
 from tests.federation.seen_world import NS, OTHER_UUID, Far, T
 
 pytestmark = pytest.mark.anyio
+
+V = Identifier(NS, "v")
 
 
 async def test_properties_that_are_no_text_are_left_out(far: Far) -> None:
@@ -59,6 +63,22 @@ async def test_an_older_version_does_not_overwrite_a_later_one_by_itself(far: Fa
     kept = await backfill_table(far.catalog, ROOT, T, older)
 
     assert kept.metadata.properties == {"version": "v2"}
+
+
+async def test_an_older_version_of_a_view_does_not_overwrite_a_later_one_by_itself(far: Far) -> None:
+    older = far.remote.put_view(V, plan_view(Stage(far.remote, far.catalog.base.text), V))
+    later = await far.remote.commit_view(replacing(V, older))
+    await backfill_view(far.catalog, ROOT, V, later)
+    known = await find_seen(await far.catalog.read(), view_key(V))
+
+    # As two who replace it at once come back, the first of them last.
+    kept = await backfill_view(far.catalog, ROOT, V, older)
+
+    assert kept.metadata_location == later.tag.metadata_location
+    back = await backfill_view(far.catalog, ROOT, V, older, expected=known)
+    assert back.metadata_location == older.tag.metadata_location
+    again = await backfill_view(far.catalog, ROOT, V, later)
+    assert again.metadata_location == later.tag.metadata_location
 
 
 async def test_a_change_of_a_table_with_many_snapshots_stores_the_new_ones_only(

@@ -288,6 +288,22 @@ async def test_a_file_of_the_same_table_is_registered_over_it(here: Passing) -> 
     assert await here.far.disagreements() == []
 
 
+async def test_a_file_of_an_earlier_version_is_registered_over_a_later_one(here: Passing) -> None:
+    catalog, files = here.far.catalog, {}
+    await make_namespace(here)
+    for at, version in enumerate(("v1", "v2")):
+        files[version] = await write_table(catalog, version, at="taken")
+        metadata = here.far.metadata("taken", name=version)
+        here.remote.files[files[version]] = msgspec.structs.replace(metadata, last_updated_ms=1_000 + at)
+
+    for version in ("v1", "v2", "v1"):
+        made = await here.writes.register_table(catalog, ROOT, T, files[version], is_overwrite=True)
+
+        assert answer_of(made.answer)["properties"]["version"] == version
+        assert answer_of(await load_table(catalog, ROOT, T))["properties"]["version"] == version
+    assert await here.far.disagreements() == []
+
+
 async def test_a_view_is_registered_at_the_remote_by_our_rules(here: Passing, tmp_path: Path) -> None:
     location = await make_table(here)
     catalog, file = here.far.catalog, await put_view_file(here)

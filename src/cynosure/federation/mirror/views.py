@@ -25,9 +25,17 @@ from cynosure.federation.mirror.changing import Collected, commit_mirror
 from cynosure.federation.mirror.forgetting import removing_table, removing_view
 from cynosure.federation.mirror.namespaces import make_levels
 from cynosure.federation.mirror.places import OUTSIDE, find_held, require_part, take_places
-from cynosure.federation.mirror.seen import ANYTHING, Expected, Seen, find_seen, noting, require_expected
+from cynosure.federation.mirror.seen import (
+    ANYTHING,
+    Anything,
+    Expected,
+    Seen,
+    find_seen,
+    noting,
+    require_expected,
+)
 from cynosure.federation.remote import RemoteView
-from cynosure.iceberg.views import encode_view
+from cynosure.iceberg.views import encode_view, parse_view
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
 from cynosure.persistence.objects import ObjRef
@@ -44,7 +52,10 @@ async def backfill_view(
     *,
     expected: Expected = ANYTHING,
 ) -> ViewState:
-    """Have the view as the remote has it. Nothing is committed when it is so already."""
+    """Have the view as the remote has it. Nothing is committed when it is so already.
+
+    `expected`: as of `backfill_table`.
+    """
 
     async def prepare(view: View) -> Prepared[ViewState]:
         return await prepare_view(catalog, caller, view, name, remote, expected=expected)
@@ -66,7 +77,7 @@ async def prepare_view(
     key, uuid = view_key(name), remote.uuid
     before, value = await find_seen(view, key), await view.find("names", key)
     known = None if value is None else (await view.load_many(VIEW, [ObjRef.unpack(value).id]))[0]
-    if known is not None and before is not None and before.is_of(remote.tag, uuid):
+    if known is not None and before is not None and _stays(catalog, known, before, remote, expected):
         return Prepared(known)
     require_expected(before, expected, str(name))
     places = _read(catalog, name, remote)
@@ -81,6 +92,20 @@ async def prepare_view(
     seen_us = catalog.shared.persistence.clock.now_us()
     merge(changed.changes, noting(key, Seen(remote.tag, uuid, seen_us), before))
     return changed.prepared(state)
+
+
+def _stays(
+    catalog: OpenCatalog, known: ViewState, before: Seen, remote: RemoteView, expected: Expected
+) -> bool:
+    """Whether what the mirror has stays: it is the same, or a later version."""
+    if before.is_of(remote.tag, remote.uuid):
+        return True
+    if not isinstance(expected, Anything) or before.uuid != remote.uuid:
+        return False
+    # By the log alone: the time of a version is its writer's, and a former one may come back.
+    former = parse_view(known.json, limits=catalog.limits).version_log[:-1]
+    log = remote.metadata.version_log
+    return bool(log) and log[-1].value in [each.value for each in former]
 
 
 def _read(catalog: OpenCatalog, name: Identifier, remote: RemoteView) -> Places:

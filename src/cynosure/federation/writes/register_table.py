@@ -20,6 +20,7 @@ from cynosure.catalog.operations.register_table import RightToRegister, load_reg
 from cynosure.catalog.recalling import RecalledTable
 from cynosure.catalog.resolve import find_table_ref, require_free_name, require_namespace, require_open
 from cynosure.federation.mirror import prepare_table
+from cynosure.federation.mirror.seen import ANYTHING, Expected, find_seen
 from cynosure.federation.remote import RemoteTable
 from cynosure.federation.writes.abilities import require_name
 from cynosure.federation.writes.carrying import carry_out
@@ -60,6 +61,8 @@ class _Registration(Write[RemoteTable, ManagedTable]):
         self._location = metadata_location
         self._right = right
         self._is_overwrite = is_overwrite
+        self._seen: Expected = ANYTHING
+        """What the mirror had when the remote was asked."""
 
     @property
     def recall(self) -> Recall[ManagedTable]:
@@ -78,6 +81,7 @@ class _Registration(Write[RemoteTable, ManagedTable]):
         await require_namespace(view, self._table.namespace)
         if not self._is_overwrite:
             await require_free_name(view, self._table, for_view=False)
+        self._seen = await find_seen(view, table_key(self._table))
         replaced = await find_table_ref(view, self._table) if self._is_overwrite else None
         held, namespace = None if replaced is None else await load_held(view, replaced), self._table.namespace
         # Twice: before the file is read, and for what it says.
@@ -102,7 +106,10 @@ class _Registration(Write[RemoteTable, ManagedTable]):
         return found if found.tag.metadata_location == self._location else None
 
     async def keep(self, view: View, answer: RemoteTable) -> Prepared[ManagedTable]:
-        return await prepare_table(self.catalog, self.caller, view, self._table, answer)
+        seen = await find_seen(view, table_key(self._table))
+        # An earlier version counts if it was asked for. Of one that somebody saw meanwhile nobody knows.
+        expected = seen if seen == self._seen else ANYTHING
+        return await prepare_table(self.catalog, self.caller, view, self._table, answer, expected=expected)
 
     def note(self) -> None:
         self.scene.federation.freshness.note(self.catalog, table_key(self._table))
