@@ -43,6 +43,12 @@ def open_aws_keys(
     return RoleKeys(authentication, keys, settings, clock, name)
 
 
+async def close_aws_keys(keys: S3KeySource) -> None:
+    """End what is under way for them."""
+    if isinstance(keys, RoleKeys):
+        await keys.close()
+
+
 class RoleKeys:
     """The keys of a role, renewed before they end."""
 

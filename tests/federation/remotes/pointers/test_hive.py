@@ -15,6 +15,7 @@ from cynosure.common.errors import OutcomeUnknown
 from cynosure.federation.errors import RemoteConflict, RemoteMisbehaved, RemoteUnavailable
 from cynosure.federation.pointers import Pointer, PointerCatalog
 from cynosure.federation.remotes.hive import open_hive
+from cynosure.testing.harness.fault_proxy import FaultProxy
 from cynosure.testing.harness.faults import CutRequest, Delay, client_sends
 from cynosure.testing.pointer_kit import COLUMNS, place
 from tests.federation.remotes.pointers.corners import HASTY, HiveCorner, Proxies
@@ -74,6 +75,14 @@ async def wait_for_locks(hive: HiveCorner, table: Identifier, count: int) -> Non
             return
         await asyncio.sleep(0.05)
     pytest.fail(f"there are never {count} locks")
+
+
+async def wait_for_connections(proxy: FaultProxy, count: int) -> None:
+    for _ in range(400):
+        if proxy.open_connections == count:
+            return
+        await asyncio.sleep(0.05)
+    pytest.fail(f"there are never {count} connections")
 
 
 async def test_what_others_wrote_into_a_record_stays(hive: HiveCorner, table: Identifier):
@@ -207,6 +216,22 @@ async def test_an_alteration_that_was_made_gives_the_lock_back_though_its_answer
 
     assert (await pointers.find(table)).metadata_location == second.metadata_location
     assert await asyncio.to_thread(list_locks, hive, table) == []
+
+
+async def test_a_connection_that_is_in_use_when_all_are_closed_ends_with_its_request(
+    hive: HiveCorner, table: Identifier, fault_proxy: Proxies
+):
+    proxy = await fault_proxy(hive.connection.uri)
+    distant = hive.open(proxy.url)
+    proxy.add(Delay(answer_s=0.5), when=client_sends(b"get_database"))
+    asking = asyncio.create_task(distant.load_namespace(table.namespace))
+    await wait_for_connections(proxy, 1)
+
+    await distant.close()
+    assert not asking.done()
+    await asking
+
+    await wait_for_connections(proxy, 0)
 
 
 async def test_a_connection_that_the_server_closed_is_not_used_again(

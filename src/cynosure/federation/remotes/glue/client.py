@@ -13,6 +13,7 @@ import msgspec
 from cynosure.common.clock import Clock
 from cynosure.common.errors import CynosureError, OutcomeUnknown
 from cynosure.federation.errors import RemoteMisbehaved, RemoteRefused, RemoteUnavailable
+from cynosure.federation.remotes.aws_keys import close_aws_keys
 from cynosure.federation.remotes.failures import NOT_ALLOWED, NOT_LET_IN
 from cynosure.federation.remotes.transport import Answered, Lost, Transport, Unusable
 from cynosure.federation.remotes.urls import check_url
@@ -105,6 +106,7 @@ class GlueClient:
 
     async def close(self) -> None:
         """End the connections."""
+        await close_aws_keys(self._keys)
         await self._transport.close()
 
     async def _send(self, action: str, arguments: Mapping[str, Any]) -> Answered | Lost | Unusable:

@@ -82,6 +82,7 @@ class HiveClient:
         self._clock = clock
         self._name = name
         self._idle: list[_Idle] = []
+        self._is_closed = False
         self._number = 0
 
     async def read(self, method: str, arguments: Fields) -> Any:
@@ -112,7 +113,8 @@ class HiveClient:
         return self._result(method, reply)
 
     async def close(self) -> None:
-        """End all connections that are not in use."""
+        """End all connections; those in use when they are not any more."""
+        self._is_closed = True
         while self._idle:
             _drop(self._idle.pop().writer)
 
@@ -146,7 +148,7 @@ class HiveClient:
         except BadThrift as error:
             raise RemoteMisbehaved(self._name, problem=str(error)) from error
         finally:
-            if is_sound and len(self._idle) < _KEPT:
+            if is_sound and not self._is_closed and len(self._idle) < _KEPT:
                 self._idle.append(_Idle(reader, writer, self._clock.monotonic_s()))
             else:
                 _drop(writer)

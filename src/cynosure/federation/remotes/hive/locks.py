@@ -107,7 +107,7 @@ class TableLock:
             await asyncio.shield(giving)
 
     async def _give_back_unused(self, asking: "asyncio.Future[Fields]") -> None:
-        with suppress(CynosureError):
+        with suppress(CynosureError, HiveRefused):
             self._read(await asking)
             await self._unlock()
 

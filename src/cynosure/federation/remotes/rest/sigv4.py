@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from cynosure.catalog.connection import SigV4
 from cynosure.common.clock import Clock
-from cynosure.federation.remotes.aws_keys import RoleKeys
+from cynosure.federation.remotes.aws_keys import close_aws_keys
 from cynosure.federation.remotes.rest.identity import Outgoing, Proof
 from cynosure.storage.access.s3.keys import S3KeySource
 from cynosure.storage.access.s3.sigv4 import amz_date, authorize
@@ -54,5 +54,4 @@ class SigV4Identity:
 
     async def close(self) -> None:
         """See `Identity`."""
-        if isinstance(self._keys, RoleKeys):
-            await self._keys.close()
+        await close_aws_keys(self._keys)
