@@ -7,6 +7,7 @@ import pytest
 
 from cynosure.common.errors import BadInput, Expired
 from cynosure.query.coordinator.paging import Pages
+from cynosure.query.coordinator.statement import Page
 
 pytestmark = pytest.mark.anyio
 
@@ -72,6 +73,31 @@ async def test_who_puts_waits_for_who_fetches():
     await putting
     with pytest.raises(Expired):
         await pages.fetch(2, 1)
+
+
+async def test_two_who_wait_for_a_page_both_get_it():
+    pages = Pages(1)
+    waiting = [asyncio.create_task(pages.fetch(1, 5)) for _ in range(2)]
+    await asyncio.sleep(0.01)
+    await pages.put(batch(1))
+    first, other = await asyncio.gather(*waiting)
+    assert first is not None
+    assert other is first
+
+
+async def test_whoever_waits_for_a_page_that_others_are_done_with_is_refused():
+    pages = Pages(1)
+    late = asyncio.create_task(pages.fetch(1, 30))
+    await asyncio.sleep(0.01)
+    async with pages._changed:
+        # Two pages were given meanwhile, and a third one is ready.
+        pages._fetched = 2
+        pages._last = Page(2, [], 3)
+        pages._ready.append([batch(1)])
+        pages._changed.notify_all()
+    with pytest.raises(BadInput):
+        await late
+    assert len(pages._ready) == 1
 
 
 async def test_wide_rows_make_pages_of_fewer_rows():

@@ -97,26 +97,26 @@ class Pages:
                 self._refuse(number)
             try:
                 async with asyncio.timeout(wait_s):
-                    await self._changed.wait_for(lambda: self._is_dropped or self._can_give)
+                    await self._changed.wait_for(
+                        lambda: self._is_dropped or self._ready or self._fetched >= number
+                    )
             except TimeoutError:
                 return None
             if self._is_dropped:
                 raise Expired(
                     "The results are not there any more", fix="Send the statement again.", page=number
                 )
-            # Two may have waited for the same page.
+            # Two may have waited for the same page, and one of them for another one since.
             if self._last is not None and number == self._last.number:
                 return self._last
+            if number != self._fetched + 1:
+                self._refuse(number)
             batches = self._ready.popleft()
             is_last = self._is_complete and not self._ready
             self._fetched = number
             self._last = Page(number, batches, None if is_last else number + 1)
             self._changed.notify_all()
             return self._last
-
-    @property
-    def _can_give(self) -> bool:
-        return bool(self._ready)
 
     async def _close_page(self) -> None:
         async with self._changed:
