@@ -50,10 +50,12 @@ class Driver:
                         self._start = start
                         self._spawn(self._open, start)
                     case wire.Run() as run:
-                        self._spawn(self._run, run)
+                        # Here: its end may be asked for before its thread has begun.
+                        running = self._runs[run.run] = _Running()
+                        self._spawn(self._run, run, running)
                     case wire.Cancel(run=number):
-                        if running := self._runs.get(number):
-                            self._spawn(running.cancel)
+                        if unwanted := self._runs.get(number):
+                            self._spawn(unwanted.cancel)
                     case wire.Answer() as answer:
                         if waiting := self._waiting.pop(answer.ask, None):
                             waiting.put(answer)
@@ -110,23 +112,20 @@ class Driver:
             java.wait()
             self.end(code=1)
 
-    def _run(self, run: wire.Run) -> None:
+    def _run(self, run: wire.Run, running: "_Running") -> None:
         assert self._spark is not None  # noqa: S101 - the parent waits for `Ready`
         assert self._kind is not None  # noqa: S101 - it came before
         assert self._start is not None  # noqa: S101 - as did this
-        running: _Running | None = None
         try:
             link = self._kind.link(
                 self._spark, self._start, run, lambda what, value: self._ask(run.run, what, value)
             )
-            running = self._runs[run.run] = _Running(link)
-            running.label(run.description)
+            running.begin(link, run.description)
             ended = wire.Ended(run.run, load_job(run.job, self._start.jobs)(link, run.parameters))
         except Exception as error:
             ended = wire.Ended(run.run, error=self._tell(error))
         finally:
-            if running is not None:
-                running.end()
+            running.end()
             self._runs.pop(run.run, None)
         self._send(ended)
 
@@ -142,15 +141,18 @@ class Driver:
 
 
 class _Running:
-    """A job that runs."""
+    """A job that runs, or is about to."""
 
-    def __init__(self, link: JobLink) -> None:
-        self._link = link
-        self.is_over = threading.Event()
+    def __init__(self) -> None:
+        self._link: JobLink | None = None
+        self._is_begun = threading.Event()
+        """It has a link; or it is over without ever having had one."""
+        self._is_over = threading.Event()
 
-    def label(self, description: str) -> None:
+    def begin(self, link: JobLink, description: str) -> None:
         """Name the Spark jobs that this thread starts."""
-        link = self._link
+        self._link = link
+        self._is_begun.set()
         if not link.is_classic:
             link.spark.addTag(link.task_id)
             return
@@ -161,23 +163,28 @@ class _Running:
 
     def end(self) -> None:
         """It is over."""
-        self.is_over.set()
+        self._is_over.set()
+        self._is_begun.set()
         # What it returned or raised counts; that it left something behind costs memory only.
         with suppress(Exception):
-            self._link.close()
+            if self._link is not None:
+                self._link.close()
 
     def cancel(self) -> None:
         """End its Spark jobs, and those that it starts before it notices."""
+        self._is_begun.wait()
         link = self._link
+        if link is None:
+            return
         link.cancel()
-        while not self.is_over.is_set():
+        while not self._is_over.is_set():
             with suppress(Exception):
                 if link.is_classic:
                     link.spark.sparkContext.cancelJobGroup(link.task_id)
                     link.spark.sparkContext.cancelJobsWithTag(link.task_id)
                 else:
                     link.spark.interruptTag(link.task_id)
-            self.is_over.wait(_CANCEL_AGAIN_S)
+            self._is_over.wait(_CANCEL_AGAIN_S)
 
 
 def main() -> None:

@@ -111,20 +111,21 @@ class DriverProcess:
             await self.close()
             raise
         self._listening = asyncio.create_task(self._listen(reader))
-        self._send(
-            wire.Start(
-                settings.master,
-                settings.remote,
-                settings.driver_memory,
-                str(settings.jars) if settings.jars else None,
-                settings.config,
-                self._jobs,
-                str(self._scratch),
-                self._kind,
-                self._java_options(self._scratch),
-            )
-        )
         try:
+            self._send(
+                wire.Start(
+                    settings.master,
+                    settings.remote,
+                    settings.driver_memory,
+                    str(settings.jars) if settings.jars else None,
+                    settings.config,
+                    self._jobs,
+                    str(self._scratch),
+                    self._kind,
+                    # Of files that somebody may be replacing right now.
+                    self._java_options(self._scratch),
+                )
+            )
             await asyncio.shield(self._ready)
         except BaseException:
             await self.close()

@@ -13,9 +13,12 @@ from typing import ClassVar
 import psutil
 import pytest
 
+from cynosure.common.delegated.settings import ClientTlsSettings, SparkSettings
 from cynosure.common.delegated.vocabulary import TaskType
 from cynosure.common.errors import Misconfigured, Unavailable
 from cynosure.spark import keeper as keeper_module
+from cynosure.spark.driver_process import DriverProcess
+from cynosure.spark.trust import make_trust
 from cynosure.testing.login import make_credential
 from tests.delegation.spark.conftest import spark_settings
 from tests.delegation.spark.test_runner import wait_for
@@ -70,6 +73,25 @@ def test_a_driver_that_is_killed_costs_one_attempt(local_lake: Lake):
 
     assert local_lake.sql("SELECT 1") == [(1,)]
     assert local_lake.runner.driver_pid != first
+
+
+def test_a_driver_whose_trust_cannot_be_made_leaves_no_process(tmp_path: Path):
+    tls = ClientTlsSettings(ca=tmp_path / "gone.pem")
+
+    async def start() -> None:
+        driver = DriverProcess(
+            SparkSettings(master="local[1]"),
+            kind="",
+            jobs={},
+            java_options=lambda scratch: make_trust(tls, scratch),
+        )
+        with pytest.raises(Misconfigured, match="TLS files"):
+            await driver.start()
+        assert driver.pid is not None
+        assert not psutil.pid_exists(driver.pid)
+        assert not driver.scratch.exists()
+
+    asyncio.run(start())
 
 
 def test_a_java_that_is_killed_is_replaced_too(local_lake: Lake):
