@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from cynosure.query.errors import (
     QueryFailed,
 )
 from cynosure.query.local import relation_stream
+from cynosure.query.local.database import Database
 from cynosure.query.local.engine import LocalEngine
 from cynosure.query.scan.port import ScanProgress, ScanWatch
 from cynosure.query.scan_task import Credentials, ScanTask
@@ -336,6 +338,49 @@ async def test_names_of_columns(engine: LocalEngine) -> None:
     table = await collect(engine, query)
     assert table.column_names[:2] == ["a", "a"]
     assert table.column_names[3:] == ["(a + 1)", "upper(s)", "c"]
+    await engine.close()
+
+
+async def test_a_database_that_failed_takes_no_other_with_it(
+    engine: LocalEngine, scans: Scans, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All statements of the one that failed say so, each when it is asked for rows: some of them late."""
+    scans.batches = 40
+
+    def fail() -> None:
+        raise RuntimeError("INTERNAL Error: the database has been invalidated")
+
+    first, second = [await engine.execute(scan_query("select a from t"), lambda _: None) for _ in range(2)]
+    monkeypatch.setattr(first, "_next", fail)
+    with pytest.raises(EngineUnavailable):
+        await first_of(first.batches())
+    third = await engine.execute(scan_query("select count(*) as n from t"), lambda _: None)
+    newer = engine._database
+    monkeypatch.setattr(second, "_next", fail)
+    with pytest.raises(EngineUnavailable):
+        await first_of(second.batches())
+    assert engine._database is newer
+    assert (await first_of(third.batches())).to_pylist() == [{"n": 40 * ROWS}]
+    await engine.close()
+
+
+async def test_there_is_one_database_whoever_asks_for_it_first(
+    engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A question whose statement was cancelled meanwhile goes on in its thread, beside the next one."""
+    opened: list[Database] = []
+
+    class Slow(Database):
+        def __init__(self, *settings: Any) -> None:
+            time.sleep(0.2)
+            super().__init__(*settings)
+            opened.append(self)
+
+    monkeypatch.setattr("cynosure.query.local.engine.Database", Slow)
+    queries = [make_query("select a from t", TABLE) for _ in range(2)]
+    asked = [asyncio.to_thread(engine.find_reason_against, each) for each in queries]
+    assert await asyncio.gather(*asked) == [None, None]
+    assert len(opened) == 1
     await engine.close()
 
 

@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from cynosure.common.clock import Clock
@@ -51,6 +52,7 @@ class LocalEngine:
         self._spill_dir = spill_dir
         self._clock = clock
         self._database: Database | None = None
+        self._opening = Lock()
         self._pool = ThreadPoolExecutor(settings.concurrent, "local-engine")
         self._refresher: CredentialRefresher | None = None
         self._lowered: OrderedDict[str, tuple[object, Lowered | str]] = OrderedDict()
@@ -87,7 +89,7 @@ class LocalEngine:
     def _bind(self, query: EngineQuery, lowered: Lowered) -> None:
         """Let DuckDB check names and types, without any row: `lower.py` may have missed something."""
         run = Run(self._clock, query.deadline_s)
-        connection = self._connect(query, lowered, run, lambda _: None)
+        connection = self._connect(self._open_database(), query, lowered, run, lambda _: None)
         try:
             bound = connection.sql(lowered.sql)
             # Without quotes: DuckDB writes them around names of fields only where it must.
@@ -99,12 +101,19 @@ class LocalEngine:
         if types != tuple(each.duck.replace('"', "") for each in lowered.types):
             raise OutsideSubset("a type that DuckDB gives otherwise")
 
-    def _connect(self, query: EngineQuery, lowered: Lowered, run: Run, report: OnFragment) -> Any:
+    def _open_database(self) -> Database:
+        """The one of all statements. Called from any thread: who asks whether a query can run is in one."""
         if self._is_closed:
             raise EngineUnavailable("The local engine is closed", fix="Send the statement again later.")
-        if self._database is None:
-            self._database = Database(self._settings, self._spill_dir)
-        connection = self._database.connect(lowered.functions)
+        with self._opening:
+            if self._database is None:
+                self._database = Database(self._settings, self._spill_dir)
+            return self._database
+
+    def _connect(
+        self, database: Database, query: EngineQuery, lowered: Lowered, run: Run, report: OnFragment
+    ) -> Any:
+        connection = database.connect(lowered.functions)
         for relation in query.relations:
             connection.register(relation.view, RelationStream(relation, run, report, self._clock))
         return connection
@@ -132,9 +141,10 @@ class LocalEngine:
                 loop.call_soon_threadsafe(on_fragment, each)
 
         run = Run(self._clock, query.deadline_s)
-        connection = self._connect(query, lowered, run, report)
+        database = self._open_database()
+        connection = self._connect(database, query, lowered, run, report)
         keys = self._watch_credentials(query, run)
-        results = _LocalResults(self, query.id, lowered, run, connection, keys)
+        results = _LocalResults(self, query.id, lowered, run, database, connection, keys)
         self._running.add(results)
         return results
 
@@ -163,10 +173,11 @@ class LocalEngine:
             if self._refresher is not None:
                 self._refresher.unregister(key)
 
-    def give_up_database(self) -> None:
+    def give_up_database(self, broken: Database) -> None:
         """It failed in a way that it does not survive: the next statement gets a new one."""
-        broken, self._database = self._database, None
-        if broken is not None:
+        # All statements that ran there find out, some of them when others run in the new one already.
+        if self._database is broken:
+            self._database = None
             self._pool.submit(broken.close)
 
     def submit(self, call: Any) -> "Future[Any]":
@@ -200,6 +211,7 @@ class _LocalResults:
         query_id: str,
         lowered: Lowered,
         run: Run,
+        database: Database,
         connection: Any,
         keys: list[tuple[str, str]],
     ) -> None:
@@ -209,6 +221,7 @@ class _LocalResults:
         self.query_id = query_id
         self._sql = lowered.sql
         self._run = run
+        self._database = database
         self._connection = connection
         self._keys = keys
         self._reader: pa.RecordBatchReader | None = None
@@ -274,7 +287,7 @@ class _LocalResults:
 
     def _sort(self, error: Exception) -> CynosureError:
         if is_fatal(error):
-            self._engine.give_up_database()
+            self._engine.give_up_database(self._database)
         if self._run.failure is not None:
             return self._run.failure
         if is_interrupt(error):
