@@ -75,6 +75,7 @@ class EngineQuery(Struct, frozen=True):
     """One statement, ready to run."""
 
     id: str
+    """No other that runs has it."""
     tree: "exp.Expression"
     """A query in sqlglot's tree of the Spark dialect, allowed and bound: its tables are views of
     `relations`."""

@@ -40,6 +40,8 @@ class SmallEngine:
         """Results that are not closed."""
         self.held: asyncio.Event | None = None
         """While set and not let go, no row comes."""
+        self.ending: asyncio.Event | None = None
+        """While set and not let go, results that are being closed are not yet."""
         self.error_after: tuple[int, Exception] | None = None
         """Fails behind so many batches."""
         self.renewing: SmallEngine | None = None
@@ -105,4 +107,6 @@ class _SmallResults:
     async def close(self) -> None:
         if not self._is_closed:
             self._is_closed = True
+            if self._engine.ending is not None:
+                await self._engine.ending.wait()
             self._engine.running -= 1

@@ -167,6 +167,24 @@ async def test_a_statement_is_cancelled_in_every_state(stage: str):
         assert (await session.until_recorded()).outcome == "CANCELED"
 
 
+async def test_whoever_cancels_it_again_waits_for_the_end_and_does_not_break_it_off():
+    session, engine = SmallSession(), SmallEngine(some(5))
+    engine.held, engine.ending = asyncio.Event(), asyncio.Event()
+    async with open_service(engine, settings=QuerySettings(concurrent=1)) as service:
+        info = await service.submit(session, request(SQL))
+        await until_running(engine)
+        cancelling = []
+        for _ in range(3):
+            cancelling.append(asyncio.create_task(service.cancel(session, info.id)))
+            await asyncio.sleep(0.01)
+        assert not any(each.done() for each in cancelling)
+        assert service._admission._running == 1
+        engine.ending.set()
+        assert {each.state for each in await asyncio.gather(*cancelling)} == {State.CANCELED}
+        assert engine.running == 0
+        assert (await session.until_recorded()).outcome == "CANCELED"
+
+
 async def test_a_deadline_ends_it_wherever_it_is():
     session, engine = SmallSession(), SmallEngine(some(5))
     engine.held = asyncio.Event()
@@ -230,6 +248,21 @@ async def test_statements_of_others_do_not_exist():
         assert [each.id for each in service.list_own(ann)] == [info.id]
 
 
+async def test_engines_tell_statements_apart_whose_users_chose_the_same_id():
+    ann, bob, engine = SmallSession(), SmallSession("bob"), SmallEngine(some(5))
+    engine.held = asyncio.Event()
+    one = request(SQL, statement_id="0191d3a0-0000-7000-8000-000000000001")
+    async with open_service(engine) as service:
+        infos = [await service.submit(each, one) for each in (ann, bob)]
+        assert {each.id for each in infos} == {one.statement_id}
+        await until(lambda: engine.running == 2)
+        first, second = engine.queries
+        assert first.id != second.id
+        engine.held.set()
+        for session, info in zip((ann, bob), infos, strict=True):
+            assert (await finish(service, session, info)).state is State.FINISHED
+
+
 async def test_too_many_are_refused():
     session, engine = SmallSession(), SmallEngine(some(5))
     engine.held = asyncio.Event()
@@ -242,6 +275,20 @@ async def test_too_many_are_refused():
             await service.submit(session, request(SQL))
         assert service.count_unfinished() == 2
         engine.held.set()
+
+
+async def test_too_many_that_come_at_once_are_refused_too():
+    session, engine = SmallSession(), SmallEngine(some(5))
+    engine.held = asyncio.Event()
+    async with open_service(engine, settings=QuerySettings(concurrent=1, queued=2)) as service:
+        sent = [service.submit(session, request(SQL)) for _ in range(20)]
+        found = await asyncio.gather(*sent, return_exceptions=True)
+        assert sum(isinstance(each, QueueFull) for each in found) == 17
+        assert service.count_unfinished() == 3
+        engine.held.set()
+        for info in found:
+            if not isinstance(info, BaseException):
+                assert (await finish(service, session, info)).state is State.FINISHED
 
 
 async def test_an_event_is_recorded_again_until_it_is_and_nobody_waits_for_it():

@@ -80,7 +80,7 @@ async def test_ones_own_statements_while_they_run_and_nothing_under_a_policy(wor
             infos.append(info)
             [relation] = spark.queries[-1].relations
             first = relation.fragments[0].fragment_id
-            spark.fragments[info.id] = [RunningFragment(first, "host/1", 1, 5, 3, 40)]
+            spark.fragments[spark.queries[-1].id] = [RunningFragment(first, "host/1", 1, 5, 3, 40)]
         # Bob sees all of the table, and of his statement alone. Ann's fragments count rows that she does not.
         assert list_tasks(service, ann) == []
         assert sorted(list_tasks(service, bob)) == [

@@ -1,6 +1,7 @@
 """A cluster without executors: a statement waits a little, and not until its deadline."""
 
 import asyncio
+import errno
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -13,7 +14,9 @@ from sqlglot import exp
 from cynosure.common.errors import CynosureError
 from cynosure.query.engine import EngineQuery, SessionValues, WorkerInfo
 from cynosure.query.errors import DeadlinePassed, EngineUnavailable
+from cynosure.query.settings import QuerySettings, QuerySparkSettings
 from cynosure.query.spark.abandoned import until_abandoned
+from cynosure.query.spark.engine import SparkEngine
 from cynosure.query.spark.jobs import QueryOrder
 from cynosure.query.spark.leaf import LeafContext
 from cynosure.query.spark.run import SparkRun, answer_nothing
@@ -31,6 +34,9 @@ class HungSpark:
     def __init__(self, clock: ManualClock, scratch: Path) -> None:
         self.scratch = scratch
         self.asked: list[str] = []
+        self.leaving = asyncio.Event()
+        """Until it is set, a run that was cancelled has not left."""
+        self.leaving.set()
         self._clock = clock
 
     @asynccontextmanager
@@ -40,7 +46,10 @@ class HungSpark:
 
     async def run(self, job: str, *_: Any, **__: Any) -> None:
         self.asked.append(job)
-        await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self.leaving.wait()
 
 
 class QuietBroker:
@@ -108,6 +117,71 @@ async def test_executors_that_register_some_seconds_after_the_driver_are_waited_
     await scene.clock.advance(DEADLINE_S)
     with pytest.raises(DeadlinePassed):
         await scene.begun
+
+
+async def test_an_end_that_is_broken_off_leaves_no_socket(scratch: Path):
+    """Else the driver would wait there for somebody to read its rows."""
+    scene = Scene(scratch)
+    await scene.until_driver()
+    assert [each.name.startswith("rows-") for each in scratch.iterdir()] == [True]
+    scene.spark.leaving.clear()
+    for _ in range(2):
+        scene.begun.cancel()
+        await asyncio.sleep(0.05)
+    scene.spark.leaving.set()
+    with pytest.raises(asyncio.CancelledError):
+        await scene.begun
+    async with asyncio.timeout(30):
+        while any(scratch.iterdir()):  # noqa: ASYNC110 - a task in the background removes it
+            await asyncio.sleep(0.01)
+
+
+class LookedAfter:
+    """A broker that is told of workers."""
+
+    def __init__(self) -> None:
+        self.registry = self
+        self.seen: list[tuple[str, int]] = []
+
+    def observe(self, executors: list[tuple[str, int]]) -> None:
+        self.seen = executors
+
+
+class FailingOnce:
+    """A keeper whose driver cannot be started at first: there is no memory, or no file may be opened."""
+
+    def __init__(self) -> None:
+        self.running: FailingOnce | None = None
+        self.is_idle = True
+        self.leaving: frozenset[int] = frozenset()
+        self.tries = 0
+
+    @asynccontextmanager
+    async def use(self) -> AsyncIterator["FailingOnce"]:
+        self.tries += 1
+        if self.tries == 1:
+            raise OSError(errno.EMFILE, "Too many open files")
+        self.running = self
+        yield self
+
+    async def run(self, job: str, *_: Any, **__: Any) -> dict[str, Any]:
+        return {"workers": [("h/1", 2)], "left": []}
+
+    async def close(self) -> None:
+        self.running = None
+
+
+async def test_executors_are_looked_for_again_where_a_driver_could_not_be_started():
+    clock, broker = ManualClock(), LookedAfter()
+    settings = QuerySettings(spark=QuerySparkSettings(master="spark://host:7077"))
+    engine = SparkEngine(settings, broker, clock)  # type: ignore[arg-type]  # a fake
+    drivers = engine._drivers = FailingOnce()  # type: ignore[assignment]  # likewise
+    await engine.start()
+    await clock.advance(1)
+    assert (drivers.tries, broker.seen) == (1, [])
+    await clock.advance(60)
+    assert broker.seen == [("h/1", 2)]
+    await engine.close()
 
 
 async def until_given_up(clock: ManualClock, workers: list[WorkerInfo]) -> asyncio.Task[None]:

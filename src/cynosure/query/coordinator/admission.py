@@ -60,13 +60,13 @@ class Admission:
         """Say how full memory is now."""
         MEMORY.set(self._memory_ratio())
 
-    def check(self) -> None:
-        """`QueueFull` when nobody more can wait."""
-        if self._running >= self._concurrent and len(self._waiting) >= self._queued:
+    def check(self, *, coming: int = 0) -> None:
+        """`QueueFull` when nobody more can wait: so many were taken before, and are not here yet."""
+        if self._running + len(self._waiting) + coming >= self._concurrent + self._queued:
             raise QueueFull(
                 "Too many statements are waiting",
                 fix="Send it again a little later, or raise query.queued.",
-                queued=len(self._waiting),
+                queued=len(self._waiting) + coming,
             )
 
     @asynccontextmanager

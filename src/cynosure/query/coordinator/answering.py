@@ -97,14 +97,14 @@ class Answering:
         session: CatalogSession,
         request: StatementRequest,
         *,
-        statement_id: str,
+        query_id: str,
         deadline_s: float,
         runtime: Runtime,
     ) -> None:
         self._resources = resources
         self._session = session
         self._request = request
-        self._id = statement_id
+        self._id = query_id
         self._deadline_s = deadline_s
         self._runtime = runtime
         self._mapping_scans = 0

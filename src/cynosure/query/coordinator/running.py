@@ -6,6 +6,7 @@ is closed before that; and it leaves exactly one audit event.
 
 import asyncio
 import hashlib
+import secrets
 from collections.abc import Awaitable, Callable, Iterator
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Final
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 _MOST_SQL: Final = 10_000
 """Characters of a statement that are remembered when it has ended."""
+_SUFFIX_BYTES: Final = 4
 _log = Log(__name__)
 
 
@@ -69,6 +71,8 @@ class Running:
     ) -> None:
         clock, settings = resources.clock, resources.settings
         self.id = statement_id
+        self.query_id = f"{statement_id}-{secrets.token_hex(_SUFFIX_BYTES)}"
+        """What engines know it by. The other is its user's choice, and two users may choose the same."""
         self.owner = session.owner
         self.user = session.user
         self.digest = digest_of(request)
@@ -91,11 +95,12 @@ class Running:
             resources,
             session,
             request,
-            statement_id=statement_id,
+            query_id=self.query_id,
             deadline_s=self._deadline_s,
             runtime=runtime,
         )
         self._state = State.QUEUED
+        self._has_come = False
         self._engine = self._reason = self._reason_kind = ""
         self._schema: pa.Schema | None = None
         self._error: CynosureError | None = None
@@ -126,6 +131,11 @@ class Running:
     def is_ended(self) -> bool:
         """Whether nothing of it goes on any more."""
         return self._state in ENDED
+
+    @property
+    def is_coming(self) -> bool:
+        """Whether it was taken, and is not among those yet that admission knows of."""
+        return not (self._has_come or self.is_ended)
 
     @property
     def ended_s(self) -> float | None:
@@ -190,8 +200,9 @@ class Running:
 
     async def cancel(self, why: CynosureError | None = None) -> None:
         """End it; returns when nothing of it goes on."""
-        if not self._is_ending:
-            self._why = self._why or why or QueryCancelled("The statement was cancelled")
+        if self._why is None and not self._is_ending:
+            self._why = why or QueryCancelled("The statement was cancelled")
+            # Once: a second time would break off the closing of what it began.
             self._work.cancel()
         await asyncio.wait({self._work})
         if not self._is_ending:
@@ -264,6 +275,7 @@ class Running:
         try:
             with span("query.statement"):
                 self.redacted = await redact_statement(self._statement)
+                self._has_come = True
                 async with self._admission.admitted():
                     self._move(State.PLANNING)
                     await self._answering.answer(self._statement, self)

@@ -79,13 +79,13 @@ class StatementService:
         if known is not None:
             return self._same(known, request)
         statement = await self._parse(session, request)
-        # While it was parsed, the same statement may have come again.
+        if self._resources.cluster is not None:
+            self._workers = list(await self._resources.cluster.workers())
+        # While it was parsed, the same statement may have come again. From here on nothing is waited for.
         known = self._known.get((session.owner, statement_id))
         if known is not None:
             return self._same(known, request)
-        self._admission.check()
-        if self._resources.cluster is not None:
-            self._workers = list(await self._resources.cluster.workers())
+        self._admission.check(coming=sum(each.is_coming for each in self._known.values()))
         # Not the session: it has the user's token, and is dropped with the statement's end.
         owner = session.owner
         running = Running(
@@ -193,7 +193,7 @@ class StatementService:
         engine = local if is_local else self._resources.spark
         if engine is None or not isinstance(engine, TellsFragments):
             return None
-        return engine.list_running(statement.id)
+        return engine.list_running(statement.query_id)
 
     def _forget(self) -> None:
         """Drop what ended long ago, and the oldest when there are too many."""

@@ -249,8 +249,9 @@ class SparkEngine:
                     )
                     self._broker.registry.observe([(name, cores) for name, cores in answer["workers"]])
                     await self._replace_if_stuck(driver, answer)
-            except CynosureError:
-                # A cluster that is not there now may be there later; nobody waits for it here.
+            except (CynosureError, OSError):
+                # A cluster that is not there now may be there later; nobody waits for it here. Nor does this
+                # machine always have room for one more process.
                 pause_s = _AGAIN_S
             await self._clock.sleep(pause_s)
 

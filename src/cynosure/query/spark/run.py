@@ -8,7 +8,6 @@ nothing goes on: the driver's jobs are cancelled, and the broker takes no stream
 """
 
 import asyncio
-import contextlib
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
@@ -73,6 +72,7 @@ class SparkRun:
         self._schema: pa.Schema | None = None
         self._running: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[CynosureError | None] | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     @property
     def schema(self) -> "pa.Schema":
@@ -109,7 +109,12 @@ class SparkRun:
             await self.close()
 
     async def close(self) -> None:
-        """End it."""
+        """End it. Whoever is cancelled meanwhile leaves nothing open: the driver would wait at the socket."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         self._brokered.close()
         for task in (self._watching, self._running):
             if task is not None:
@@ -176,7 +181,8 @@ class SparkRun:
             await self._abandoned()
 
     async def _receive_schema(self) -> "pa.Schema":
-        return await (await self._receiver).schema()
+        # Shielded: whoever waits no longer must not take it from the one that is about to be there.
+        return await (await asyncio.shield(self._receiver)).schema()
 
     async def _or_fail(self, work: Coroutine[Any, Any, T]) -> T:
         """What is waited for, unless the statement ends in an error before."""
@@ -195,8 +201,8 @@ class SparkRun:
         finally:
             if not task.done():
                 task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+                # That whoever waits here is cancelled, too, is not lost.
+                await asyncio.gather(task, return_exceptions=True)
 
 
 async def answer_nothing(what: str, value: Any) -> Any:
