@@ -96,8 +96,8 @@ async def test_a_point_in_time_is_a_commit_too(operator: Operator) -> None:
 
     found = await operator.run("store.log", TargetParams(target=TARGET, after=third.time[:-6] + "+00:00"))
 
-    # The log shows milliseconds and a commit's time has microseconds, so it may be an earlier one, or none: then
-    # all in between were made in the same millisecond.
+    # The log shows milliseconds and a commit's time has microseconds, so it may be an earlier one, or none:
+    # then all in between were made in the same millisecond.
     newest = found[0].sequence if found else 0  # type: ignore[index]
     between = [line.time for line in log if newest < line.sequence <= third.sequence]  # type: ignore[attr-defined]
     assert newest <= third.sequence
