@@ -1,5 +1,6 @@
 """What tab proposes, by what stands before the cursor."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -52,8 +53,15 @@ class Lake:
         return Page([Column("col_name", "string")], [["seen"]], None)
 
 
+def make_completer(lake: Lake) -> SqlCompleter:
+    return SqlCompleter(lake, lambda: QuerySession("main", ("shop",)))  # type: ignore[arg-type]
+
+
 async def proposals(text: str, lake: Lake | None = None) -> list[str]:
-    completer = SqlCompleter(lake or Lake(), lambda: QuerySession("main", ("shop",)))  # type: ignore[arg-type]
+    return await propose(make_completer(lake or Lake()), text)
+
+
+async def propose(completer: SqlCompleter, text: str) -> list[str]:
     found = completer.get_completions_async(Document(text), CompleteEvent(completion_requested=True))
     return [each.text async for each in found]
 
@@ -82,3 +90,24 @@ async def test_columns_of_what_is_no_table_of_the_catalog_are_asked_of_the_gatew
 
     assert await proposals("SELECT * FROM over v WHERE v.s", lake) == ["v.seen"]
     assert lake.asked == ["SHOW COLUMNS IN over"]
+
+
+async def test_whoever_types_on_while_a_name_is_looked_up_is_told_it_the_next_time() -> None:
+    lake, is_asked = Lake(), asyncio.Event()
+    list_tables = lake.list_tables
+
+    async def hang(namespace: tuple[str, ...]) -> list[Any]:
+        lake.list_tables = list_tables  # type: ignore[method-assign]
+        is_asked.set()
+        await asyncio.Event().wait()
+        return []
+
+    lake.list_tables = hang  # type: ignore[method-assign]
+    completer = make_completer(lake)
+    looking = asyncio.create_task(propose(completer, "SELECT * FROM shop.o"))
+    await is_asked.wait()
+    looking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await looking
+
+    assert "shop.orders" in await propose(completer, "SELECT * FROM shop.or")

@@ -155,14 +155,15 @@ class SqlCompleter(Completer):
         return await self._cached(f"columns {session.catalog} {session.namespace} {table}", ask)
 
     async def _cached(self, key: str, ask: Callable[[], Awaitable[list[str]]]) -> list[str]:
-        if key not in self._known:
-            self._known[key] = []
+        known = self._known
+        if key not in known:
             try:
                 async with asyncio.timeout(5.0):
-                    self._known[key] = await ask()
-            except (CynosureError, TimeoutError, KeyError, LookupError):
-                pass
-        return self._known[key]
+                    known[key] = await ask()
+            except (CynosureError, TimeoutError, LookupError):
+                known[key] = []
+        # Whoever types on meanwhile breaks it off: then nothing is kept, and it is asked again.
+        return known[key]
 
     def forget(self) -> None:
         """Ask again: something may be new."""
