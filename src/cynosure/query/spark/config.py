@@ -4,7 +4,10 @@ A maintainer must not break: whatever `query.spark.config` says, a session reads
 no catalog and no Hive, shows no pages, encrypts what it spills, and takes text as it is written.
 """
 
+import os
 import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -58,6 +61,11 @@ _DEFAULTS: Final = {
     "spark.task.reaper.killTimeout": "30s",
 }
 """What `query.spark.config` may say otherwise."""
+_COLLECTOR: Final = "-XX:+UseParallelGC"
+"""Nearly all that a statement makes are rows that are gone at once: measured, a tenth less CPU than with the
+collector that Java chooses."""
+_NAMES_COLLECTOR: Final = re.compile(r"-XX:[+]Use\w+GC\b")
+_OPTIONS_OF_JAVA: Final = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
 
 
 def to_spark_settings(settings: QuerySparkSettings) -> SparkSettings:
@@ -93,12 +101,23 @@ def make_config(
     config["spark.local.dir"] = base["spark.local.dir"]
     if is_on_loopback(settings):
         config["spark.driver.bindAddress"] = base["spark.driver.bindAddress"]
-    config[JAVA_OPTIONS] = join_java_options(scratch, *java_options, given.get(JAVA_OPTIONS, ""))
+    options = (*java_options, given.get(JAVA_OPTIONS, ""))
+    config[JAVA_OPTIONS] = join_java_options(scratch, _choose_collector(config, options), *options)
     if jars:
         config["spark.jars"] = ",".join(
             [*map(str, jars), *filter(None, given.get("spark.jars", "").split(","))]
         )
     return config
+
+
+def _choose_collector(config: Mapping[str, str], options: Iterable[str]) -> str:
+    """Ours, unless one is named anywhere: Java does not begin with two."""
+    said = [*options, config.get("spark.driver.defaultJavaOptions", "")]
+    said += [os.environ.get(each, "") for each in _OPTIONS_OF_JAVA]
+    home = os.environ.get("SPARK_CONF_DIR") or os.path.join(os.environ.get("SPARK_HOME", ""), "conf")
+    with suppress(OSError, UnicodeDecodeError):
+        said.append(Path(home, "spark-defaults.conf").read_text("utf-8"))
+    return "" if _NAMES_COLLECTOR.search(" ".join(said)) else _COLLECTOR
 
 
 def is_local(master: str) -> bool:
