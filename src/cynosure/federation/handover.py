@@ -112,9 +112,13 @@ class Given(Struct, frozen=True, array_like=True):
     """That it has there; 0 when it is not known, because the migration was cut off just then."""
 
 
-def name_aside(uuid: str) -> str:
-    """The name that something gets at the remote: always the same one, and one that every remote can have."""
-    return _PREFIX + hashlib.sha256(uuid.encode()).hexdigest()[:32]
+def name_aside(uuid: str, number: int) -> str:
+    """The name that something gets at the remote: one that every remote can have.
+
+    `number` is another one each time: whoever was held up while this was put back and taken again finds
+    nothing under the name of then.
+    """
+    return _PREFIX + hashlib.sha256(f"{uuid} {number}".encode()).hexdigest()[:32]
 
 
 async def find_moving(view: View) -> Moving | None:

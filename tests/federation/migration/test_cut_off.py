@@ -4,16 +4,20 @@ Holds I122.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from cynosure.catalog.errors import TableExists
 from cynosure.catalog.names import Identifier
+from cynosure.catalog.operations.load_table import load_table
 from cynosure.client.migration import Choices
-from cynosure.common.errors import Conflict
+from cynosure.common.errors import BadInput, Conflict, OutcomeUnknown
 from cynosure.federation.errors import RemoteUnavailable
+from cynosure.testing.small_catalog import ROOT
 from tests.federation.migration.moving import Killed, U, ask, fill, load_version, migration, open_again
-from tests.federation.seen_world import NS, Far, T
+from tests.federation.seen_world import NS, OTHER_UUID, Far, T, answer_of
 
 pytestmark = pytest.mark.anyio
 
@@ -198,9 +202,107 @@ async def test_killed_while_it_is_given_up_it_goes_on_either_way(
     assert (moved.phase, far.remote.tables) == ("done", {})
 
 
-async def test_what_somebody_brings_back_at_the_remote_stops_it(far: Far) -> None:
+async def test_who_gives_up_late_does_not_give_a_name_back_that_was_taken_again(
+    far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
     far.put()
     await ask(far, {"step": "begin"})
+    await ask(far, {"step": "take", "type": "table", "namespace": NS})
+    load = far.remote.load_table
+
+    async def overtaken(table: Identifier, known: Any = None) -> Any:
+        # Between what is written down and the rename: others give up, and begin anew.
+        monkeypatch.undo()
+        assert (await migration(far).cancel()).phase == "none"
+        assert list(far.remote.tables) == [T]
+        await ask(far, {"step": "begin", "keepRemote": True})
+        await ask(far, {"step": "take", "type": "table", "namespace": NS})
+        return await load(table, known)
+
+    monkeypatch.setattr(far.remote, "load_table", overtaken)
+    with suppress(Conflict):
+        await ask(far, {"step": "cancel"})
+
+    assert T not in far.remote.tables
+    assert (await migration(far).move(Choices(keep_remote=True))).phase == "done"
+
+
+async def test_who_sets_aside_late_takes_nothing_that_was_taken_again(
+    far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = far.put()
+    await ask(far, {"step": "begin"})
+    rename = far.remote.rename_table
+
+    async def overtaken(source: Identifier, target: Identifier, *, key: str | None = None) -> None:
+        monkeypatch.undo()
+        assert (await migration(far).cancel()).phase == "none"
+        await ask(far, {"step": "begin"})
+        await ask(far, {"step": "take", "type": "table", "namespace": NS})
+        far.put(at="anew", uuid=OTHER_UUID)
+        await rename(source, target, key=key)
+
+    monkeypatch.setattr(far.remote, "rename_table", overtaken)
+    await ask(far, {"step": "take", "type": "table", "namespace": NS})
+
+    assert far.remote.tables[T].uuid == OTHER_UUID
+    assert (await migration(far).move(Choices(leave_behind=True))).phase == "done"
+    await open_again(far)
+    assert answer_of(await load_table(far.catalog, ROOT, T))["table-uuid"] == first.uuid
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+async def test_a_rename_that_was_done_by_half_is_told_and_nothing_has_two_owners(
+    far: Far, monkeypatch: pytest.MonkeyPatch, is_killed: bool
+) -> None:
+    """As Glue does it: the new name, then the end of the old one."""
+    far.put()
+
+    async def rename_by_half(source: Identifier, target: Identifier, *, key: str | None = None) -> None:
+        if target in far.remote.tables:
+            raise TableExists(str(target))
+        far.remote.tables[target] = far.remote.tables[source]
+        raise Killed if is_killed else OutcomeUnknown("Cut off between its two steps")
+
+    monkeypatch.setattr(far.remote, "rename_table", rename_by_half)
+    with suppress(Killed):
+        await migration(far).move(Choices())
+    stopped = await migration(far).move(Choices())
+
+    ((aside, _),) = [each for each in far.remote.tables.items() if each[0] != T]
+    assert (stopped.phase, [each.path for each in stopped.obstacles]) == ("taking", [("ns", "orders")])
+    assert str(aside) in stopped.obstacles[0].reason
+    monkeypatch.undo()
+    del far.remote.tables[aside]
+    assert (await migration(far).move(Choices())).phase == "done"
+    assert far.remote.tables == {}
+
+
+async def test_what_cannot_get_its_name_back_is_told_with_the_other_one(
+    far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far.put()
+    load = far.remote.load_table
+
+    async def refused(table: Identifier, known: Any = None) -> Any:
+        if table in far.remote.tables and table != T:
+            # Somebody has used the name since.
+            far.put(at="anew", uuid=OTHER_UUID)
+            raise BadInput("It cannot be shown any more", field="location", fix="Move it.")
+        return await load(table, known)
+
+    monkeypatch.setattr(far.remote, "load_table", refused)
+    moved = await migration(far).move(Choices(leave_behind=True))
+
+    ((aside, _),) = [each for each in far.remote.tables.items() if each[0] != T]
+    (told,) = [each for each in moved.objects if each.type == "table"]
+    assert (told.outcome, str(aside) in told.reason) == ("left-behind", True)
+
+
+@pytest.mark.parametrize("keeps_remote", [False, True])
+async def test_what_somebody_brings_back_at_the_remote_stops_it(far: Far, keeps_remote: bool) -> None:
+    far.put()
+    await ask(far, {"step": "begin", "keepRemote": keeps_remote})
     await ask(far, {"step": "take", "type": "table", "namespace": NS})
     ((aside, table),) = far.remote.tables.items()
     await ask(far, {"step": "settle"})

@@ -10,19 +10,23 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from cynosure.auth.committing import commit_part
+from cynosure.catalog.adopting import Adopted, find_adopted, reserving
+from cynosure.catalog.claims import Claimed
 from cynosure.catalog.errors import NoSuchTable
-from cynosure.catalog.names import Identifier
+from cynosure.catalog.names import Identifier, table_key
 from cynosure.catalog.operations.drop_catalog import drop_catalog
 from cynosure.catalog.operations.drop_table import drop_table
 from cynosure.catalog.operations.rename_table import rename_table
 from cynosure.common.errors import Conflict
 from cynosure.federation.migration import finish as finishing
-from cynosure.persistence.commit import Committer
+from cynosure.persistence.commit import Committer, Prepared, View
 from cynosure.persistence.index import decode_key
+from cynosure.persistence.spi import CatalogId
 from cynosure.testing.small_catalog import ROOT
 from tests.federation.migration.into_world import OURS, STAYS, Two, V, make_catalog
 from tests.federation.migration.moving import Killed, U, ask, migration
-from tests.federation.seen_world import NS, Far, T
+from tests.federation.seen_world import NS, OTHER_UUID, Far, T
 
 pytestmark = pytest.mark.anyio
 
@@ -144,6 +148,31 @@ async def test_what_became_of_a_table_in_the_other_catalog_does_not_bring_it_bac
     with pytest.raises(NoSuchTable):
         await two.load()
     assert await two.disagreements() == []
+
+
+async def test_what_another_catalog_has_reserved_under_the_name_since_stays_its_own(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await two.prepare_giving(T)
+    await ask(two.far, {"step": "cede"})
+    kill_at(monkeypatch, 1, is_after=True)
+    with pytest.raises(Killed):
+        await ask(two.far, {"step": "give"})
+    monkeypatch.undo()
+    ours = await two.open()
+    await rename_table(ours, ROOT, T, Identifier(NS, "renamed"))
+    entity_id = ours.shared.persistence.ids.next()
+    theirs = Adopted(entity_id, OTHER_UUID, CatalogId("another"), f"{ours.base.text}/theirs")
+
+    async def reserve(view: View) -> Prepared[None]:
+        return Prepared(None, reserving(table_key(T), theirs, Claimed((), {})))
+
+    await commit_part(ours.committer, ROOT, "adopt-tables", reserve)
+    assert (await migration(two.far).move(OURS)).phase == "done"
+
+    assert await find_adopted(await (await two.open()).read(), table_key(T)) == theirs
+    with pytest.raises(NoSuchTable):
+        await two.load()
 
 
 async def test_two_who_move_it_at_the_same_time_do_it_once(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from cynosure.common.errors import OutcomeUnknown
+from cynosure.common.errors import BadInput, OutcomeUnknown
 from cynosure.federation.remote import Abilities
 from cynosure.testing.memory_remote import MemoryRemote
 
@@ -47,7 +47,8 @@ class LosingRemote(MemoryRemote):
         self.is_forgetful = is_forgetful
         """Whether it says that it takes keys, and does not honour them."""
         self.lost: list[str] = []
-        """What happens to the next changes, in turn: `before`, `after`, or `killed` after it."""
+        """What happens to the next changes, in turn: `before`, `after`, or `killed` after it; `refused`; or
+        `overtaken`: an earlier attempt at the same arrives right before it."""
         self.done: list[str] = []
         """Changes that were carried out."""
         self.keys: dict[str, Any] = {}
@@ -62,6 +63,11 @@ class LosingRemote(MemoryRemote):
             fate = self.lost.pop(0) if self.lost else ""
             if fate == "before":
                 raise OutcomeUnknown("The question was lost")
+            if fate == "refused":
+                raise BadInput("Not again", field="body", fix="Send something else.")
+            if fate == "overtaken":
+                await change(*args, **more)
+                self.done.append(name)
             if key is not None and self.abilities.takes_keys and not self.is_forgetful and key in self.keys:
                 told = self.keys[key]
             else:

@@ -297,6 +297,26 @@ async def test_a_death_behind_the_remote_is_one_effect_without_keys(here: Passin
 
 
 @each_change
+async def test_what_may_have_been_done_before_is_not_told_as_not_done_by_a_remote_that_is_down(
+    here: Passing, change: Change
+) -> None:
+    await prepare(here)
+    here.remote.lost = ["killed"]
+    request = Keyed()
+    with pytest.raises(Killed):
+        await change.ask(here, request.first())
+
+    here.remote.is_down = True
+    with pytest.raises(OutcomeUnknown):
+        await change.ask(here, request.again())
+    here.remote.is_down = False
+
+    if change.is_found:
+        await change.ask(here, request.again())
+    assert here.remote.done == [change.method]
+
+
+@each_change
 async def test_a_repeated_request_is_recalled_and_not_asked_for(here: Passing, change: Change) -> None:
     await prepare(here)
     request = Keyed()
@@ -325,6 +345,57 @@ async def test_what_certainly_was_not_done_can_be_asked_for_again(here: Passing,
 
     assert change.is_there(here)
     assert here.remote.done == [change.method]
+
+
+LOOKED_AT = [name for name in CHANGES if name not in ("drop namespace", *HARMLESS)]
+"""What is asked for again when the remote, looked at, has not done it, and cannot be done twice."""
+
+
+@pytest.mark.parametrize("name", LOOKED_AT)
+async def test_what_an_earlier_attempt_does_late_is_no_reason_to_refuse(here: Passing, name: str) -> None:
+    change = CHANGES[name]
+    await prepare(here)
+    here.remote.lost = ["before", "overtaken"]
+    request = Keyed()
+    with pytest.raises(OutcomeUnknown):
+        await change.ask(here, request.first())
+
+    await change.ask(here, request.again())
+
+    assert change.is_there(here)
+    assert here.remote.done == [change.method]
+    assert await count_asked(here) == 0
+
+
+@pytest.mark.parametrize("name", [name for name in CHANGES if CHANGES[name].is_found])
+async def test_what_was_done_is_not_refused_whatever_the_second_question_is_answered(
+    keyed: Passing, name: str
+) -> None:
+    change = CHANGES[name]
+    await prepare(keyed)
+    keyed.remote.lost = ["after", "refused"]
+
+    await change.ask(keyed, ROOT)
+
+    assert change.is_there(keyed)
+    assert keyed.remote.done == [change.method]
+
+
+async def test_a_rename_that_was_done_by_half_is_not_told_as_done(
+    here: Passing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await prepare(here)
+
+    async def rename_by_half(source: Identifier, target: Identifier) -> None:
+        here.remote.tables[target] = here.remote.tables[source]
+        raise OutcomeUnknown("Cut off between its two steps")
+
+    monkeypatch.setattr(here.remote, "rename_table", rename_by_half)
+    with pytest.raises(OutcomeUnknown):
+        await here.writes.rename_table(here.far.catalog, ROOT, T, U)
+
+    await load_table(here.far.catalog, ROOT, T)
+    assert await here.far.disagreements() == []
 
 
 async def test_a_drop_is_not_repeated_on_what_was_made_anew(here: Passing) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import structs
 
 from cynosure.auth.committing import commit_part
-from cynosure.catalog.adopting import find_adopted, fulfilling_adopted
+from cynosure.catalog.adopting import Adopted, find_adopted, fulfilling_adopted
 from cynosure.catalog.ceding import HOLDER, is_ceded
 from cynosure.catalog.changes import Changes, merge
 from cynosure.catalog.names import Identifier, Namespace, path_of
@@ -66,7 +66,7 @@ async def give(scene: Scene, token: str | None) -> tuple[tuple[Line, ...], str |
 
 async def _give(scene: Scene, into: Into, kind: Movable[Any], name: Identifier) -> Line:
     path = (*name.namespace, name.name)
-    adopted = await find_adopted(await into.catalog.read(), kind.key(name))
+    adopted = await _find_own(scene, await into.catalog.read(), kind.key(name))
     try:
         left = "" if adopted is None else await _register(scene, into, kind, name)
     except (Unavailable, OutcomeUnknown):
@@ -78,6 +78,12 @@ async def _give(scene: Scene, into: Into, kind: Movable[Any], name: Identifier) 
     return Line(kind.kind, path, "given", left)
 
 
+async def _find_own(scene: Scene, view: View, key: bytes) -> Adopted | None:
+    """What is reserved there for something of this catalog's: once it is there, another's may be next."""
+    adopted = await find_adopted(view, key)
+    return adopted if adopted is not None and adopted.source == scene.catalog.entity.id else None
+
+
 async def _register(scene: Scene, into: Into, kind: Movable[Any], name: Identifier) -> str:
     """Have it in the other catalog, under the id that was reserved. What it leaves behind, in words."""
     mirror, key = await scene.catalog.read(), kind.key(name)
@@ -86,7 +92,7 @@ async def _register(scene: Scene, into: Into, kind: Movable[Any], name: Identifi
 
     async def prepare(view: View) -> Prepared[None]:
         await require_open(view)
-        adopted = await find_adopted(view, key)
+        adopted = await _find_own(scene, view, key)
         if adopted is None:
             return Prepared(None)
         below, made = Overlay(view), Collected()

@@ -95,9 +95,10 @@ def _changing_phase(scene: Scene) -> Callable[[View, Moving], Awaitable[Prepared
 
 async def _release(scene: Scene, moving: Moving, kind: Movable[Any], name: Identifier, record: Taken) -> Line:
     path, aside = (*name.namespace, name.name), set_aside(name, record)
-    if moving.keeps_remote:
-        return Line(kind.kind, path, "kept", f"as {aside}")
     try:
+        if moving.keeps_remote:
+            is_back = await _is_back(scene, kind, name, record)
+            return Line(kind.kind, path, *(("obstacle", _BACK) if is_back else ("kept", f"as {aside}")))
         found = await kind.load(scene.remote, aside)
         if found.uuid == record.uuid:
             await kind.drop(scene.remote, aside)

@@ -1,9 +1,9 @@
 """Take one table or view: set aside at the remote, then its last version here.
 
 Must not break: it is written down under which name it will be at the remote before it is renamed there, and
-its last version is read under that name only. What cannot be taken is put back, so that it goes on there as
-before. Several may move the same catalog at once: every commit asks how far the others are, and nothing is
-given up or put back that another one has here.
+its last version is read under that name only, which is never given a second time. What cannot be taken is put
+back, so that it goes on there as before. Several may move the same catalog at once: every commit asks how far
+the others are, and nothing is given up or put back that another one has here.
 """
 
 from collections.abc import Awaitable, Callable
@@ -60,9 +60,11 @@ async def take(scene: Scene, kind: Movable[Any], name: Identifier) -> Line:
     except (Unavailable, OutcomeUnknown):
         raise
     except CynosureError as error:
-        if record is not None:
-            await _try_to_put_back(scene, kind, name, record)
-        return _tell(kind, name, "obstacle", error)
+        line = _tell(kind, name, "obstacle", error)
+        if record is None or await _try_to_put_back(scene, kind, name, record):
+            return line
+        told = f"{line.reason}; the remote may have it as {set_aside(name, record)}"
+        return structs.replace(line, reason=told)
     return _tell(kind, name, "taken")
 
 
@@ -148,15 +150,19 @@ async def put_back(scene: Scene, kind: Movable[Any], name: Identifier, *, is_hel
 async def _rename_back(scene: Scene, kind: Movable[Any], name: Identifier, record: Taken) -> None:
     aside = set_aside(name, record)
     try:
-        await kind.load(scene.remote, aside)
+        found = await kind.load(scene.remote, aside)
+        await _require_one_name(scene, kind, name, aside, found.uuid)
+        await kind.rename(scene.remote, aside, name)
     except GONE:
+        # It was not set aside, or somebody else has put it back.
         return
-    await kind.rename(scene.remote, aside, name)
 
 
-async def _try_to_put_back(scene: Scene, kind: Movable[Any], name: Identifier, record: Taken) -> None:
+async def _try_to_put_back(scene: Scene, kind: Movable[Any], name: Identifier, record: Taken) -> bool:
+    """Whether it has its name again at the remote."""
     try:
-        if await find_taken(await scene.catalog.read(), kind.key(name)) is None:
+        known = await find_taken(await scene.catalog.read(), kind.key(name))
+        if known is None or known.aside != record.aside:
             # It was given up before this was set aside: nobody else knows of it.
             await _rename_back(scene, kind, name, record)
         else:
@@ -165,7 +171,8 @@ async def _try_to_put_back(scene: Scene, kind: Movable[Any], name: Identifier, r
         raise
     except CynosureError:
         # It stays written down, so whoever goes on, or gives up, finds it.
-        return
+        return False
+    return True
 
 
 async def commit_step(scene: Scene, prepare: Callable[[View, Moving], Awaitable[Prepared[R]]]) -> R:
@@ -188,7 +195,7 @@ async def _begin(scene: Scene, kind: Movable[Any], name: Identifier) -> Taken:
         # Before anything is set aside.
         await _rehearse(scene, kind, name, found)
     await _follow(scene, kind, name, found.uuid)
-    record = Taken(name_aside(found.uuid), found.uuid)
+    record = Taken(name_aside(found.uuid, scene.catalog.shared.persistence.ids.next()), found.uuid)
     await _keep(scene, kind, name, found, record)
     return record
 
@@ -232,9 +239,29 @@ async def _set_aside(scene: Scene, kind: Movable[Any], name: Identifier, record:
         # The name may be missing because we took it, or be there again because somebody used it since. Nobody
         # but us gives this other name, so what has it is what had the name.
         try:
-            await kind.load(scene.remote, aside)
+            found = await kind.load(scene.remote, aside)
         except GONE:
             raise refusal from None
+        await _require_one_name(scene, kind, name, aside, found.uuid)
+
+
+async def _require_one_name(
+    scene: Scene, kind: Movable[Any], name: Identifier, aside: Identifier, uuid: str
+) -> None:
+    """Refuse what a rename in two steps (Glue) that was cut off has left under both names.
+
+    Which of the steps is to be undone only they know who can see that nobody is at it any more.
+    """
+    try:
+        found = await kind.load(scene.remote, name)
+    except GONE:
+        return
+    if found.uuid == uuid:
+        raise Conflict(
+            "A rename was cut off, and the remote has it under two names",
+            problem=f"drop {aside} there, without a purge, and run it again",
+            catalog=scene.catalog.entity.name,
+        )
 
 
 async def _hold(scene: Scene, kind: Movable[Any], name: Identifier, record: Taken) -> None:
@@ -249,7 +276,8 @@ async def _keep(
 ) -> None:
     async def prepare(view: View, moving: Moving) -> Prepared[None]:
         known = await find_taken(view, kind.key(name))
-        if moving.phase != "taking" or (is_begun and (known is None or known.is_returning)):
+        is_known = known is not None and not known.is_returning and known.aside == record.aside
+        if moving.phase != "taking" or (is_begun and not is_known):
             # Who gives up has been here, and may have looked at the remote before this was set aside.
             raise _given_up(scene)
         if not is_begun and known is not None:

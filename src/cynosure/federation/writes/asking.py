@@ -10,21 +10,13 @@ What still cannot be known is `OutcomeUnknown`.
 Must not break: without keys, nothing is sent for a request that an earlier attempt may have sent, unless the
 remote was looked at since and doing it twice is impossible. And a remote that says it takes keys may not
 honour them everywhere, or forget them early: a refusal of what was sent before may be the first attempt's own
-doing, so it is believed only if the remote, looked at, has provably not done it.
+doing, so it is believed only if the remote, looked at again, has provably not done it.
 """
 
 import uuid
 from typing import TypeVar
 
-from cynosure.common.errors import (
-    AlreadyExists,
-    Conflict,
-    CynosureError,
-    KeyReused,
-    NotFound,
-    OutcomeUnknown,
-    Unavailable,
-)
+from cynosure.common.errors import CynosureError, KeyReused, OutcomeUnknown, Unavailable
 from cynosure.federation.writes.asked import forget_asked, note_asked
 from cynosure.federation.writes.write import Again, Before, Write
 
@@ -40,9 +32,9 @@ async def ask(write: Write[A, R], judged: Before | CynosureError) -> A:
     if earlier is not None:
         found = await write.find(earlier)
         if found is None and forwarded is None:
-            raise _unknown(write)
+            raise unknown_of(write)
         if found is None:
-            return await _send_again(write, forwarded, earlier, _unknown(write))
+            return await _send_again(write, forwarded, earlier, unknown_of(write))
         if not isinstance(found, Again):
             return found
     try:
@@ -53,7 +45,10 @@ async def ask(write: Write[A, R], judged: Before | CynosureError) -> A:
         if forwarded is None:
             return await _look_for(write, before, unknown)
         return await _send_again(write, forwarded, before, unknown)
-    except CynosureError:
+    except CynosureError as refusal:
+        if earlier is not None and isinstance(judged, Before):
+            # What was sent then may have arrived since it was looked for.
+            return await _doubt(write, refusal, earlier, unknown_of(write))
         if own is not None:
             await forget_asked(write.catalog, write.caller, own)
         raise
@@ -70,18 +65,26 @@ async def _send_again(
 ) -> A:
     try:
         return await write.send(forwarded)
-    except (Unavailable, OutcomeUnknown, KeyReused):
+    except OutcomeUnknown:
         raise unknown from None
-    except (NotFound, AlreadyExists, Conflict) as refusal:
-        try:
-            found = await write.find(before)
-        except CynosureError:
-            raise unknown from None
-        if isinstance(found, Again):
-            raise refusal from None
-        if found is None:
-            raise unknown from None
-        return found
+    except CynosureError as refusal:
+        return await _doubt(write, refusal, before, unknown)
+
+
+async def _doubt(write: Write[A, R], refusal: CynosureError, before: Before, unknown: OutcomeUnknown) -> A:
+    """What the remote did for an attempt before the one that it refused; the refusal if it did nothing."""
+    if isinstance(refusal, Unavailable | KeyReused):
+        # It says nothing about the other attempt.
+        raise unknown from None
+    try:
+        found = await write.find(before)
+    except CynosureError:
+        raise unknown from None
+    if isinstance(found, Again):
+        raise refusal from None
+    if found is None:
+        raise unknown from None
+    return found
 
 
 async def _look_for(write: Write[A, R], before: Before, unknown: OutcomeUnknown) -> A:
@@ -95,7 +98,8 @@ async def _look_for(write: Write[A, R], before: Before, unknown: OutcomeUnknown)
     return found
 
 
-def _unknown(write: Write[A, R]) -> OutcomeUnknown:
+def unknown_of(write: Write[A, R]) -> OutcomeUnknown:
+    """For a change that the remote was asked for once, and may have made."""
     return OutcomeUnknown(
         "Whether the remote catalog did this cannot be known",
         fix="Load what was to be changed, and see. To ask for it once more, use another Idempotency-Key.",

@@ -6,7 +6,8 @@ It is checked twice: on the mirror as it is, before the remote hears anything; a
 because a table that was made anew has nobody's grants.
 
 Must not break: behind the remote's success nothing is refused. What cannot be shown is told as done and not
-shown; what cannot be kept because our store does not answer is unknown, never "nothing was applied".
+shown; what cannot be kept because our store does not answer is unknown, never "nothing was applied". So is
+what an earlier attempt has asked for, while the remote cannot be looked at.
 """
 
 from dataclasses import replace
@@ -27,8 +28,8 @@ from cynosure.common.errors import (
 from cynosure.federation.errors import DoneUnseen, NotShown, RemoteMisbehaved
 from cynosure.federation.handover import require_unmoved
 from cynosure.federation.stages.switch import require_writable
-from cynosure.federation.writes.asked import erasing_asked
-from cynosure.federation.writes.asking import ask
+from cynosure.federation.writes.asked import erasing_asked, find_asked
+from cynosure.federation.writes.asking import ask, unknown_of
 from cynosure.federation.writes.write import Before, Write
 from cynosure.iceberg.errors import InvalidMetadata
 from cynosure.persistence.commit import Prepared, View
@@ -58,10 +59,21 @@ async def carry_out(write: Write[A, R]) -> R:
         await write.check(await catalog.read())
         end_rehearsal(caller)
         require_writable(catalog, write.scene.federation.settings)
-        await require_unmoved(await catalog.read(), catalog.entity.name)
-        await write.look()
-        answer = await ask(write, await _judge(write))
+        try:
+            await require_unmoved(await catalog.read(), catalog.entity.name)
+            await write.look()
+            answer = await ask(write, await _judge(write))
+        except Unavailable as error:
+            await _require_unasked(write, error)
+            raise
     return await _keep(write, answer)
+
+
+async def _require_unasked(write: Write[A, R], error: Unavailable) -> None:
+    """`OutcomeUnknown` when an earlier attempt has asked the remote: this one has not found out about it."""
+    key = write.caller.key
+    if key is not None and await find_asked(await write.catalog.read(), key) is not None:
+        raise unknown_of(write) from error
 
 
 async def _judge(write: Write[A, R]) -> Before | CynosureError:

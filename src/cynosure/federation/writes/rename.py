@@ -66,12 +66,13 @@ class _Rename(Write[bool, None]):
 
     async def find(self, before: Before) -> bool | Again | None:
         there = await self.kind.find(self.scene, self._destination)
-        if there is not None and there.uuid == before.uuid:
-            return True
         here = await self.kind.find(self.scene, self._source)
-        if here is not None and here.uuid == before.uuid:
-            return AGAIN
-        return None
+        is_there = there is not None and there.uuid == before.uuid
+        is_here = here is not None and here.uuid == before.uuid
+        if is_there and is_here:
+            # A remote that renames in two steps (Glue) was cut off between them.
+            return None
+        return True if is_there else AGAIN if is_here else None
 
     async def keep(self, view: View, answer: bool) -> Prepared[None]:
         prepare = self.kind.prepare_moved

@@ -291,6 +291,19 @@ async def test_a_rename_that_another_one_overtakes_leaves_no_second_table(
     await near.close()
 
 
+async def test_a_rename_that_cannot_be_taken_back_is_not_told_as_not_done(
+    pointers: PointerCatalog, proxy: FaultProxy, table: Identifier
+):
+    await pointers.create(table, place("first"), COLUMNS)
+    for _ in ("the old name", "the new one"):
+        refuse(proxy, "DeleteTable", "ThrottlingException")
+
+    with pytest.raises(OutcomeUnknown):
+        await pointers.rename(table, Identifier(table.namespace, "renamed"))
+
+    assert (await pointers.list_tables(table.namespace, token=None, size=10)).names == ["orders", "renamed"]
+
+
 def test_without_keys_there_is_no_client(glue: GlueCorner):
     with pytest.raises(RemoteUnavailable):
         open_glue(glue.connection, ConnectionSecrets(), HASTY, SystemClock(), "near")

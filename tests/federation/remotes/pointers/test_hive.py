@@ -15,6 +15,8 @@ from cynosure.common.errors import OutcomeUnknown
 from cynosure.federation.errors import RemoteConflict, RemoteMisbehaved, RemoteUnavailable
 from cynosure.federation.pointers import Pointer, PointerCatalog
 from cynosure.federation.remotes.hive import open_hive
+from cynosure.federation.remotes.hive.client import HiveRefused
+from cynosure.federation.remotes.hive.thrift import Fields
 from cynosure.testing.harness.fault_proxy import FaultProxy
 from cynosure.testing.harness.faults import CutRequest, Delay, client_sends
 from cynosure.testing.pointer_kit import COLUMNS, place
@@ -215,6 +217,30 @@ async def test_an_alteration_that_was_made_gives_the_lock_back_though_its_answer
     await distant.close()
 
     assert (await pointers.find(table)).metadata_location == second.metadata_location
+    assert await asyncio.to_thread(list_locks, hive, table) == []
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+async def test_what_a_metastore_finds_modified_by_our_own_change_is_done(
+    pointers: PointerCatalog, hive: HiveCorner, table: Identifier, is_done: bool
+):
+    """It repeats a transaction whose end it did not hear of, and then does not find what it expects."""
+    first, second = await pointers.create(table, place("first"), COLUMNS), place("second")
+    change = pointers._client.change
+
+    async def repeat(method: str, arguments: Fields) -> object:
+        if method != "alter_table_with_environment_context":
+            return await change(method, arguments)
+        if is_done:
+            await change(method, arguments)
+        raise HiveRefused("Meta", "The table has been modified. The parameter value for key ...")
+
+    pointers._client.change = repeat
+    if is_done:
+        assert await pointers.swap(table, first, second, COLUMNS) == second
+    else:
+        with pytest.raises(RemoteConflict):
+            await pointers.swap(table, first, second, COLUMNS)
     assert await asyncio.to_thread(list_locks, hive, table) == []
 
 

@@ -179,6 +179,7 @@ CHANGED_OR_NOT: dict[str, Lie] = {
     "broken inside": lies.refusal(500, "InternalServerError"),
     "a bad gateway": lies.raw(b"<html>", 502),
     "a gateway that did not wait": lies.raw(b"<html>", 504),
+    "a proxy whose server was cut off": lies.raw(b"upstream connect error or disconnect/reset", 503),
     "state unknown": lies.refusal(500, "CommitStateUnknownException"),
     "still under way": lies.refusal(409, "request_in_progress"),
     "done, without JSON": lies.raw(b"<html>", content_type="text/html"),
@@ -199,9 +200,9 @@ async def test_a_change_that_may_be_done_is_neither_done_nor_refused(liar: Liar,
     assert len(liar.server.heard_at("/tables/orders")) == 1
 
 
-@pytest.mark.parametrize("status", [429, 503])
-async def test_a_change_that_was_turned_away_is_not_done(liar: Liar, status: int):
-    liar.server.says("POST", "/tables/orders", lies.raw(b"", status))
+@pytest.mark.parametrize("lie", [lies.raw(b"", 429), lies.refusal(503, "ServiceUnavailableException")])
+async def test_a_change_that_was_turned_away_is_not_done(liar: Liar, lie: Lie):
+    liar.server.says("POST", "/tables/orders", lie)
 
     with pytest.raises(RemoteUnavailable):
         await liar.open().commit_table(setting(ORDERS, None, color="red"))

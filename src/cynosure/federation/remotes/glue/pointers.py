@@ -11,6 +11,7 @@ seen to be empty, because Glue deletes its tables with it.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from cynosure.catalog.connection import Connection, ConnectionSecrets, SigV4
@@ -202,9 +203,9 @@ class GluePointers:
         except OutcomeUnknown:
             # It may be gone, and the other name is all that is left of it.
             raise
-        except CynosureError:
+        except CynosureError as error:
             # Somebody else's rename or drop may have been faster: one table must not have two names.
-            await self._delete(target)
+            await self._take_back(target, error)
             raise
 
     async def close(self) -> None:
@@ -219,6 +220,18 @@ class GluePointers:
     async def _delete(self, table: Identifier) -> None:
         arguments = {"DatabaseName": require_level(table.namespace), "Name": table.name}
         await self._change("DeleteTable", arguments, {_MISSING: NoSuchTable(str(table))})
+
+    async def _take_back(self, target: Identifier, error: CynosureError) -> None:
+        """Delete what a rename made. `OutcomeUnknown` when it may stay: then the rename is done by half."""
+        try:
+            with suppress(NoSuchTable):
+                await self._delete(target)
+        except CynosureError:
+            raise OutcomeUnknown(
+                "The remote catalog may have the table under both names",
+                fix="Look at it there, and drop one of them without a purge.",
+                catalog=self._name,
+            ) from error
 
     async def _load_table(self, table: Identifier) -> Mapping[str, Any]:
         missing = NoSuchTable(str(table))

@@ -207,7 +207,10 @@ class HivePointers:
                 "expected_parameter_value": expected.metadata_location,
             }
             async with self._keeping(lock, table, wanted):
-                await self._alter(table, point_to(record, wanted, columns), context)
+                try:
+                    await self._alter(table, point_to(record, wanted, columns), context)
+                except RemoteConflict as conflict:
+                    await self._require_own(table, wanted, conflict)
         return wanted
 
     async def drop(self, table: Identifier) -> None:
@@ -251,6 +254,18 @@ class HivePointers:
         except BaseException:
             lock.keep()
             raise
+
+    async def _require_own(self, table: Identifier, wanted: Pointer, conflict: RemoteConflict) -> None:
+        """Refuse, unless it is our own change: a metastore that repeats what failed inside of it finds that.
+
+        The file of a change that is refused is deleted.
+        """
+        try:
+            found = await self.find(table)
+        except CynosureError:
+            raise unknown(self._name, "it could not be looked at") from conflict
+        if found.metadata_location != wanted.metadata_location:
+            raise conflict
 
     async def _alter(self, table: Identifier, record: Fields, context: Mapping[str, str]) -> None:
         arguments = {

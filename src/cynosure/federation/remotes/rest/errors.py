@@ -2,8 +2,9 @@
 
 A maintainer must not break: none of the remote's own words reach a caller; a 404 is believed only in the
 words of the protocol, because what a proxy or a warehouse that is switched off answers must not look like a
-table that was dropped: its grants would be dropped with it; and a change that
-may have been carried out is `OutcomeUnknown`, whatever else is wrong with its answer.
+table that was dropped: its grants would be dropped with it; and a change that may have been carried out is
+`OutcomeUnknown`, whatever else is wrong with its answer. That of a 503, too, unless it is in the words of the
+protocol: proxies (Envoy) answer so also when the server behind them was cut off.
 """
 
 from collections.abc import Callable
@@ -104,7 +105,7 @@ def _is_in_circle(answer: Answered) -> bool:
 def _by_status(answer: Answered, asked: Asked, catalog: str) -> CynosureError:
     status = answer.status
     told = _read_error(answer.body)
-    if status in _BUSY:
+    if status in _BUSY and (status == 429 or told is not None or not asked.is_change):
         return RemoteUnavailable(catalog, reason=f"status {status}")
     if status in _REFUSED:
         return _to_refusal(status, asked, catalog)
