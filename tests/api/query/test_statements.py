@@ -236,6 +236,8 @@ async def test_an_error_behind_some_pages_comes_when_they_were_fetched(
         ({"sql": "x", "parameters": "a"}, "parameters"),
         ({"sql": "x", "parameters": {"a b": 1}}, "parameters"),
         ({"sql": "x", "parameters": [1] * 1001}, "parameters"),
+        ({"sql": "x", "parameters": [[1]]}, "parameters"),
+        ({"sql": "x", "parameters": {"a": {"type": "INT", "value": {"b": 1}}}}, "parameters"),
         ({"sql": "x", "timeout": "soon"}, "timeout"),
         ({"sql": "x", "timeout": "0s"}, "timeout"),
         ({"sql": "x", "timeout": "-PT1S"}, "timeout"),

@@ -73,6 +73,14 @@ async def test_the_same_statement_is_told_once_and_that_of_another_service_besid
     assert told == [("cynosure-gateway", "s1"), ("other", "s1"), ("cynosure-gateway", "s2")]
 
 
+async def test_two_who_call_their_statements_the_same_are_both_told(realm: Realm, queries: QueryLog) -> None:
+    bob = replace(ANN, principal="bob", identity=replace(ACTING, principal_id=ObjId(8)))
+    for caller in (ANN, bob):
+        await queries.record(caller, QUERY)
+
+    assert [each.principal for each in await realm.list_events()] == ["ann", "bob"]
+
+
 @pytest.mark.parametrize(
     "caller",
     [

@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec import structs
 
-from cynosure.common.errors import Conflict, Expired, NotFound, Unavailable
+from cynosure.common.errors import Conflict, Expired, NotAuthenticated, NotFound, Unavailable
 from cynosure.common.telemetry.metrics import render, start_metrics, stop_metrics
 from cynosure.query.catalog_access.port import QueryEvent
 from cynosure.query.coordinator.statement import State
@@ -263,6 +264,36 @@ async def test_engines_tell_statements_apart_whose_users_chose_the_same_id():
             assert (await finish(service, session, info)).state is State.FINISHED
 
 
+async def test_an_id_that_was_used_before_makes_no_event_the_same_as_another():
+    """The catalog keeps an event once: whoever chose an id again would leave none."""
+    ann, bob = SmallSession(), SmallSession("bob")
+    one = {"statement_id": "0191d3a0-0000-7000-8000-000000000001"}
+    for session in (ann, bob, ann):
+        # Each time another gateway, or one that has forgotten the statement before.
+        async with open_service(SmallEngine(some(5))) as service:
+            await ask(service, session, SQL, **one)
+
+    told = [each.statement_id for each in (*ann.events, *bob.events)]
+    assert len(set(told)) == 3
+    assert {each.rpartition("-")[0] for each in told} == {*one.values()}
+
+
+async def test_large_numbers_are_told_apart_as_parameters():
+    session, engine = SmallSession(), SmallEngine(some(5))
+    one = request(
+        "SELECT ? AS x",
+        statement_id="0191d3a0-0000-7000-8000-000000000001",
+        parameters=[{"type": "DECIMAL", "value": 10**37}],
+    )
+    other = structs.replace(one, parameters=[{"type": "DECIMAL", "value": 10**37 + 1}])
+    async with open_service(engine) as service:
+        info = await service.submit(session, one)
+        assert (await finish(service, session, info)).state is State.FINISHED
+        assert (await service.submit(session, one)).id == info.id
+        with pytest.raises(Conflict):
+            await service.submit(session, other)
+
+
 async def test_too_many_are_refused():
     session, engine = SmallSession(), SmallEngine(some(5))
     engine.held = asyncio.Event()
@@ -300,6 +331,23 @@ async def test_an_event_is_recorded_again_until_it_is_and_nobody_waits_for_it():
         await session.until_recorded()
 
 
+async def test_a_statement_that_outlives_its_token_is_recorded_with_the_newest_of_its_user():
+    """Short-lived tokens end before long statements do; and whoever rotates their secret ends it at will."""
+    old, new, engine = SmallSession(), SmallSession(), SmallEngine(some(5))
+    old.failures = [NotAuthenticated("The token is not good")] * 2
+    engine.held = asyncio.Event()
+    async with open_service(engine) as service:
+        info = await service.submit(old, request(SQL))
+        await until_running(engine)
+        await service.get(new, info.id)
+        engine.held.set()
+        assert (await finish(service, new, info)).state is State.FINISHED
+        event = await new.until_recorded()
+
+    assert event.statement_id.startswith(info.id)
+    assert old.events == []
+
+
 async def test_many_statements_that_are_ended_at_any_moment_end_once_and_are_recorded_once():
     rng = random.Random(7)
     sessions = [SmallSession(f"user{at}") for at in range(4)]
@@ -334,7 +382,8 @@ async def test_many_statements_that_are_ended_at_any_moment_end_once_and_are_rec
         assert service.count_unfinished() == 0
         assert service._admission._running == 0
     for session in sessions:
-        assert sorted(each.statement_id for each in session.events) == sorted(sent[session.owner])
+        told = [each.statement_id.rpartition("-")[0] for each in session.events]
+        assert sorted(told) == sorted(sent[session.owner])
 
 
 # Distribution that fails.

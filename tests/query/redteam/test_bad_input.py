@@ -154,6 +154,11 @@ async def test_bodies_that_are_no_statements_are_refused_by_their_field(vault: V
                 assert field in told, (body[:60], error)
 
 
+async def test_numbers_as_large_as_decimals_can_be_are_parameters(vault: Vault) -> None:
+    large = {"type": "DECIMAL", "value": 10**37 + 1}
+    assert await vault.scene.rows(vault.mia, "SELECT ? = ?", parameters=[large, large]) == [(True,)]
+
+
 @pytest.mark.parametrize("kind", FILTERS)
 async def test_parameters_are_values_and_never_text_of_a_statement(vault: Vault, kind: str) -> None:
     await check_parameters(vault, kind)

@@ -47,6 +47,17 @@ async def test_a_statement_is_its_senders_alone(vault: Vault) -> None:
         await own.get(f"{API}/statements/{chosen}")
 
 
+async def test_whoever_chooses_the_id_of_another_is_in_the_audit_too(vault: Vault) -> None:
+    scene, chosen = vault.scene, str(uuid.uuid4())
+    for who in (vault.auditor, vault.mia):
+        await scene.rows(who, "SELECT 1 AS of_a_chosen_id", **{"statement-id": chosen})
+    give_up_s, told = time.monotonic() + 60, set[str]()
+    while told != {"auditor", "mia"}:
+        assert time.monotonic() < give_up_s, told
+        await asyncio.sleep(0.1)
+        told = {each["principal"] for each in await scene.events() if chosen in str(each)}
+
+
 async def test_the_tables_of_the_runtime_show_ones_own_statements_without_constants(vault: Vault) -> None:
     scene = vault.scene
     await scene.rows(vault.auditor, SECRET)

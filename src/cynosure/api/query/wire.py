@@ -80,6 +80,13 @@ class StatementBody(Struct, frozen=True, rename="kebab", forbid_unknown_fields=T
                     field="parameters",
                     fix="Use letters, digits and underscores, as in :name.",
                 )
+        values = self.parameters.values() if isinstance(self.parameters, dict) else self.parameters
+        if any(_is_nested(each) for each in values):
+            raise BadInput(
+                "The value of a parameter is no single value",
+                field="parameters",
+                fix='Send texts, numbers, booleans, null, or {"type": "DATE", "value": "2026-01-31"}.',
+            )
         return self.parameters
 
     def _read_timeout(self) -> float | None:
@@ -92,6 +99,12 @@ class StatementBody(Struct, frozen=True, rename="kebab", forbid_unknown_fields=T
         if found <= timedelta(0):
             raise BadInput("Not a duration", field="timeout", fix="Write 30s, 2m or PT2M.")
         return found.total_seconds()
+
+
+def _is_nested(value: Any) -> bool:
+    """Whether it holds more than the type and value of one parameter. Such a body can be of any depth."""
+    parts = value.values() if isinstance(value, dict) else (value,)
+    return any(isinstance(each, dict | list) for each in parts)
 
 
 class WaitQuery(Struct, frozen=True):

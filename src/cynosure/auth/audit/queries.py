@@ -76,8 +76,9 @@ class QueryLog:
 
 
 def _key(identity: Identity, statement_id: str) -> str:
-    """Under which the statement is in the chain: two services may call theirs the same."""
-    return hashlib.sha256(f"{QUERY}\x1f{identity.actor_id}\x1f{statement_id}".encode()).hexdigest()
+    """Under which the statement is in the chain: two services, or principals, may call theirs the same."""
+    parts = (QUERY, str(identity.actor_id), str(identity.principal_id), statement_id)
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
 def _event(caller: Caller, query: RanQuery, now_us: int) -> StoredEvent:

@@ -109,6 +109,7 @@ class QueryEvent(Struct, frozen=True, rename="kebab"):
     """What is recorded of a statement."""
 
     statement_id: str
+    """Told again, it is the same event. No other statement has it, whatever id its user chose."""
     outcome: str
     """FINISHED, FAILED, CANCELED."""
     sql: str

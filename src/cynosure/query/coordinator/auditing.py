@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from cynosure.common.clock import Clock
-from cynosure.common.errors import CynosureError
+from cynosure.common.errors import CynosureError, NotAuthenticated
 from cynosure.common.retry import Backoff
 from cynosure.common.telemetry.logs import ERROR, Log
 from cynosure.query.catalog_access.port import CatalogSession, QueryEvent
@@ -29,9 +29,14 @@ class Auditor:
         self._rng = rng
         self._recording: set[asyncio.Task[None]] = set()
 
-    def record(self, session: CatalogSession, event: QueryEvent) -> None:
-        """Begin to record an event."""
-        task = asyncio.create_task(self._record(session, event))
+    def record(
+        self, session: CatalogSession, event: QueryEvent, *, newest: CatalogSession | None = None
+    ) -> None:
+        """Begin to record an event; with a newer session of its user where the first is not let in any more.
+
+        Not at once with the newer one: its token may be for fewer roles than the statement ran with.
+        """
+        task = asyncio.create_task(self._record(session, event, newest))
         self._recording.add(task)
         task.add_done_callback(self._recording.discard)
 
@@ -44,13 +49,18 @@ class Auditor:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
-    async def _record(self, session: CatalogSession, event: QueryEvent) -> None:
+    async def _record(
+        self, session: CatalogSession, event: QueryEvent, newest: CatalogSession | None
+    ) -> None:
         backoff = Backoff(self._clock, self._rng, first_s=0.2, max_s=10.0, deadline_s=_TRY_S)
         try:
             while True:
                 try:
                     await session.record(event)
                 except CynosureError as error:
+                    if isinstance(error, NotAuthenticated) and newest is not None:
+                        session, newest = newest, None
+                        continue
                     if not await backoff.wait():
                         self._lose(event, error)
                         return

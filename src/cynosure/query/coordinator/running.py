@@ -50,7 +50,8 @@ _log = Log(__name__)
 
 def digest_of(request: StatementRequest) -> bytes:
     """What is the same for the same request."""
-    return hashlib.sha256(msgspec.msgpack.encode(request, enc_hook=str)).digest()
+    # JSON, as it came: other encodings have no numbers of more than 64 bits, which decimals may be.
+    return hashlib.sha256(msgspec.json.encode(request, enc_hook=str)).digest()
 
 
 class Running:
@@ -72,14 +73,15 @@ class Running:
         clock, settings = resources.clock, resources.settings
         self.id = statement_id
         self.query_id = f"{statement_id}-{secrets.token_hex(_SUFFIX_BYTES)}"
-        """What engines know it by. The other is its user's choice, and two users may choose the same."""
+        """What engines and the audit know it by. The other is its user's choice: two users may choose the
+        same, and one of them the same again, whose event would be taken for the first one's."""
         self.owner = session.owner
         self.user = session.user
         self.digest = digest_of(request)
         self.redacted = ""
         self.created_us = clock.now_us()
         self._clock = clock
-        self._session = session
+        self._session = self._newest = session
         self._statement = statement
         self._admission = admission
         self._auditor = auditor
@@ -209,6 +211,11 @@ class Running:
             # It had not even begun.
             await self._end(State.CANCELED, self._why)
 
+    def renew(self, session: CatalogSession) -> None:
+        """Its user came again: the token that it began with may end before it does."""
+        if not self._is_ending:
+            self._newest = session
+
     def touch(self) -> None:
         """Somebody is still interested."""
         self._touched_s = self._clock.monotonic_s()
@@ -324,16 +331,16 @@ class Running:
             rows=event.rows,
             kind=event.error,
         )
-        self._auditor.record(self._session, event)
+        self._auditor.record(self._session, event, newest=self._newest)
         # What is remembered is small, and holds neither the user's token nor credentials nor constants.
-        del self._session, self._answering, self._statement, self._scrubber
+        del self._session, self._newest, self._answering, self._statement, self._scrubber
         self.redacted = self.redacted[:_MOST_SQL]
         await self._on_end()
 
     def _event(self) -> QueryEvent:
         info = self.info()
         return QueryEvent(
-            statement_id=self.id,
+            statement_id=self.query_id,
             outcome=self._state.value,
             sql=self.redacted,
             tables=info.tables,

@@ -156,6 +156,7 @@ class StatementService:
                 fix="It may have ended some time ago; send it again.",
                 statement=statement_id[:100],
             )
+        running.renew(session)
         return running
 
     def _same(self, known: Running, request: StatementRequest) -> StatementInfo:
