@@ -1,12 +1,14 @@
 """What attaching a policy and detaching it have in common: who may, what it is about, what the feed says.
 
+And who may have a filter ask a mapping table.
+
 Must not break: who lacks the right is refused as that; what is missing, or cannot have a policy, is said only
 to those who may know of it.
 """
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
-from cynosure.auth.rbac.operations import Operation
+from cynosure.auth.rbac.operations import OPERATIONS, Operation
 from cynosure.auth.require import AccessDenied
 from cynosure.catalog.entities import PolicyEntity
 from cynosure.catalog.errors import NoSuchNamespace, NoSuchTable, NoSuchTarget, NotAttachable
@@ -18,6 +20,7 @@ from cynosure.catalog.policies.placing import load_target_id
 from cynosure.catalog.policies.types import Attachable, Surroundings
 from cynosure.catalog.policy_types import choose_operation
 from cynosure.catalog.resolve import require_policy_ref
+from cynosure.catalog.restrictions.types import find_asked
 from cynosure.catalog.targets import GenericTableTarget, TableTarget, ViewTarget
 from cynosure.common.errors import NotFound
 from cynosure.persistence.commit import Change, View
@@ -44,6 +47,20 @@ async def authorize_mapping(
         # The cause is the refusal that is hidden behind it, for the audit.
         raise await _refusal_of(catalog, caller, view, target) from error.__cause__
     return guards
+
+
+async def authorize_asking(catalog: OpenCatalog, caller: Caller, view: View, parsed: object) -> Guards:
+    """Refuse content that asks a mapping table to who may not grant on that.
+
+    The gateway reads it with its own rights, and which rows a filter leaves tells what is in it: who manages
+    access to another namespace only would be told what nobody granted them.
+    """
+    mapped = find_asked(parsed)
+    if mapped is None:
+        return {}
+    *namespace, name = mapped.table
+    table = catalog.table(Identifier(tuple(namespace), name))
+    return await catalog.authorize(view, caller, OPERATIONS["grant-on-table"], table)
 
 
 async def _refusal_of(

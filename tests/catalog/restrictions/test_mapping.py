@@ -9,16 +9,20 @@ from msgspec.structs import replace
 
 from cynosure.auth.caller import MAPPING_FILTERS, POLICY_NAMES, Caller
 from cynosure.auth.operations.set_trusted_service import set_trusted_service
+from cynosure.auth.require import AccessDenied
 from cynosure.catalog.errors import InvalidPolicy, RestrictedByPolicy
 from cynosure.catalog.explain import Place, Question, explain
 from cynosure.catalog.names import Identifier
 from cynosure.catalog.operations.attach_policy import attach_policy
+from cynosure.catalog.operations.create_policy import CreatePolicy, create_policy
 from cynosure.catalog.operations.drop_table import drop_table
 from cynosure.catalog.operations.load_credentials import load_credentials
 from cynosure.catalog.operations.load_table import load_table, load_table_for_data
 from cynosure.catalog.operations.plan_scan import plan_scan
 from cynosure.catalog.operations.rename_table import rename_table
+from cynosure.catalog.operations.update_policy import PolicyUpdate, update_policy
 from cynosure.catalog.planning.request import ScanRequest
+from cynosure.testing.small_access import P, on_namespace, on_table
 from cynosure.testing.small_catalog import ROOT
 from tests.catalog.restrictions.restricting import (
     CATALOG,
@@ -30,7 +34,7 @@ from tests.catalog.restrictions.restricting import (
     restrictions_in,
 )
 from tests.catalog.tables import T, change, make
-from tests.catalog.world import OTHER, Lake, open_lake
+from tests.catalog.world import NS, OTHER, Lake, open_lake
 
 pytestmark = pytest.mark.anyio
 
@@ -210,6 +214,27 @@ async def test_a_change_of_the_mapping_tables_columns_counts_at_once(tmp_path: P
         )
 
         assert "data" in await find_reason(lake, gateway)
+
+
+async def test_who_manages_access_elsewhere_has_no_filter_ask_a_table(tmp_path: Path) -> None:
+    """The gateway reads it for them: which rows of a table of their own they see tells what is in it."""
+    async with open_lake(tmp_path) as lake:
+        await make(lake.catalog, MAPPING)
+        ann = await lake.people.add("ann", lake.catalog, *on_namespace(NS, P.CATALOG_MANAGE_ACCESS))
+        path, kind = Identifier(NS, "own"), "cynosure.row-filter"
+        plain, asking = (f'{{"enable": true, "filter": "{each}"}}' for each in ("id = 7", OWN))
+
+        with pytest.raises(AccessDenied) as refused:
+            await create_policy(lake.catalog, ann, CreatePolicy(path, kind, asking))
+        assert [each.target for each in refused.value.decision.missing] == ["other.m"]
+        await create_policy(lake.catalog, ann, CreatePolicy(path, kind, plain))
+        with pytest.raises(AccessDenied):
+            await update_policy(lake.catalog, ann, path, PolicyUpdate(asking))
+
+        await lake.people.grant("ann", lake.catalog, *on_table(MAPPING, P.CATALOG_MANAGE_ACCESS))
+        await update_policy(lake.catalog, ann, path, PolicyUpdate(asking))
+        await lake.people.revoke("ann", lake.catalog, *on_table(MAPPING, P.CATALOG_MANAGE_ACCESS))
+        await update_policy(lake.catalog, ann, path, PolicyUpdate(asking, description="as it was"))
 
 
 async def find_reason(lake: Lake, caller: Caller) -> str:

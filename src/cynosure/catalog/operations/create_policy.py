@@ -3,8 +3,10 @@
 from msgspec import Struct
 
 from cynosure.auth.caller import Caller
+from cynosure.catalog.attaching import authorize_asking
 from cynosure.catalog.entities import POLICY, PolicyEntity
 from cynosure.catalog.errors import PolicyExists
+from cynosure.catalog.guards import Guards, join_guards
 from cynosure.catalog.names import Identifier, policy_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.policy_types import check_description, create_operation, get_policy_type, parse_content
@@ -29,10 +31,15 @@ class CreatePolicy(Struct, frozen=True):
 async def create_policy(catalog: OpenCatalog, caller: Caller, wanted: CreatePolicy) -> PolicyEntity:
     """Create it. `PolicyExists` when its name is taken, `InvalidPolicy` for content not of its type."""
     kind = get_policy_type(wanted.type)
-    parse_content(kind, wanted.content)
+    parsed = parse_content(kind, wanted.content)
     check_description(wanted.description)
     persistence = catalog.shared.persistence
     key = policy_key(wanted.path)
+    target, operation = catalog.namespace(wanted.path.namespace), create_operation(kind.name)
+
+    async def check(view: View) -> Guards:
+        guards = await catalog.authorize(view, caller, operation, target)
+        return join_guards(guards, await authorize_asking(catalog, caller, view, parsed))
 
     async def prepare(view: View) -> Prepared[Version[PolicyEntity]]:
         await require_open(view)
@@ -66,6 +73,5 @@ async def create_policy(catalog: OpenCatalog, caller: Caller, wanted: CreatePoli
             ],
         )
 
-    target = catalog.namespace(wanted.path.namespace)
-    operation, recall = create_operation(kind.name), RecalledVersion(POLICY)
-    return (await catalog.commit(caller, operation, (target,), prepare, recall)).result.value
+    recall = RecalledVersion(POLICY)
+    return (await catalog.commit_checked(caller, operation.name, check, prepare, recall)).result.value

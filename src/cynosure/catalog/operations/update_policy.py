@@ -10,11 +10,11 @@ from msgspec import Struct, structs
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.rbac import operations as ops
-from cynosure.catalog.attaching import surroundings_of
+from cynosure.catalog.attaching import authorize_asking, surroundings_of
 from cynosure.catalog.changes import Changes
 from cynosure.catalog.entities import POLICY, PolicyEntity
 from cynosure.catalog.errors import PolicyVersionMismatch
-from cynosure.catalog.guards import Guards
+from cynosure.catalog.guards import Guards, join_guards
 from cynosure.catalog.names import Identifier, policy_key
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.policies.mappings import (
@@ -30,6 +30,7 @@ from cynosure.catalog.policies.types import PolicyType
 from cynosure.catalog.policy_types import (
     check_description,
     choose_operation,
+    find_policy,
     get_policy_type,
     name_operation,
     parse_content,
@@ -63,7 +64,12 @@ async def update_policy(
 
     async def check(view: View) -> Guards:
         operation = await choose_operation(view, path, *_OPERATIONS)
-        return await catalog.authorize(view, caller, operation, catalog.policy(path))
+        guards = await catalog.authorize(view, caller, operation, catalog.policy(path))
+        policy = await find_policy(view, path)
+        if policy is None or wanted.content in (None, policy.content):
+            return guards
+        parsed = parse_content(get_policy_type(policy.type), wanted.content)
+        return join_guards(guards, await authorize_asking(catalog, caller, view, parsed))
 
     async def prepare(view: View) -> Prepared[Version[PolicyEntity]]:
         await require_open(view)

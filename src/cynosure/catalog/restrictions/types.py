@@ -112,7 +112,7 @@ async def _check_mapping_table(
     parsed: RowFilter | ColumnMask, surroundings: Surroundings, view: View, schema: Schema | None
 ) -> int:
     """The id of the mapping table that a filter asks; 0 for none. `BadInput` when it is not as it must be."""
-    mapped = None if isinstance(parsed, ColumnMask) else next(iter(find_all_mapped(parsed.filter)), None)
+    mapped = find_asked(parsed)
     if mapped is None:
         return 0
     field = "content.filter"
@@ -126,6 +126,11 @@ async def _check_mapping_table(
         )
     check_mapping(mapped, schema, table.metadata.current_schema(), field=field)
     return int(table.state.id)
+
+
+def find_asked(parsed: object) -> Mapped | None:
+    """What the content of a policy asks of a mapping table, if it does."""
+    return next(iter(find_all_mapped(parsed.filter)), None) if isinstance(parsed, RowFilter) else None
 
 
 async def find_mapping_table(view: View, mapped: Mapped, tables: RecentTables) -> ManagedTable | None:
