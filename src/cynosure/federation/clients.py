@@ -19,6 +19,7 @@ from cynosure.catalog.entities import CatalogEntity
 from cynosure.catalog.opened import OpenCatalog
 from cynosure.common.clock import Clock
 from cynosure.common.keyring import Keyring
+from cynosure.federation.circles import mark_of
 from cynosure.federation.guard.guarded import GuardedRemote
 from cynosure.federation.guard.health import Health
 from cynosure.federation.guard.metrics import CLIENTS
@@ -111,7 +112,8 @@ class Clients:
             if known is not None:
                 self._run(known.client.retire())
             opening = partial(self._open, catalog)
-            client = GuardedRemote(catalog.entity.name, opening, self._settings, self._clock, self._rng)
+            name, mark = catalog.entity.name, mark_of(catalog)
+            client = GuardedRemote(name, opening, self._settings, self._clock, self._rng, mark=mark)
         self._clients[place] = _Known(catalog.entity, version, client)
         self._clients.move_to_end(place)
         return client

@@ -36,6 +36,8 @@ class RemoteStatus(Struct, frozen=True):
     advice: Advice | None
     """What is wrong then, and what to do about it."""
     health: Health
+    mark: str
+    """What metrics call the catalog."""
 
 
 async def load_remote_status(
@@ -53,4 +55,4 @@ async def load_remote_status(
     except CynosureError as error:
         problem, advice = type(error).__name__, advise(error, connection)
     is_well, health = problem is None, client.health()
-    return RemoteStatus(name, connection.type, connection.uri, is_well, problem, advice, health)
+    return RemoteStatus(name, connection.type, connection.uri, is_well, problem, advice, health, client.mark)

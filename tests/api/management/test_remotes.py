@@ -1,5 +1,6 @@
 """Remotes of federated catalogs over HTTP: how they are, and what is different."""
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,6 +58,7 @@ async def test_a_remote_that_answers_is_reachable(far: Far) -> None:
     assert answer.status_code == 200, answer.text
     found = answer.json()
     assert found["lastSuccessMs"] > 0
+    assert re.fullmatch("[0-9a-f]{24}", found.pop("metricsLabel"))
     assert {**found, "lastSuccessMs": 0} == {
         "catalog": "far",
         "connectionType": "ICEBERG_REST",

@@ -28,7 +28,7 @@ def recording(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 async def test_every_request_is_counted_by_what_became_of_it() -> None:
     remote = ScriptedRemote({}, NoSuchNamespace("ns"), KeyError("x"), KeyError("x"), DOWN)
     settings = FederationSettings(retries=0, break_after=2)
-    guarded = GuardedRemote("far", lambda: remote, settings, ManualClock(), random.Random(1))
+    guarded = GuardedRemote("far", lambda: remote, settings, ManualClock(), random.Random(1), mark="f4")
 
     outcomes = []
     for ask in (*[guarded.load_namespace] * 3, guarded.drop_namespace, *[guarded.load_namespace] * 2):
@@ -55,11 +55,11 @@ async def test_every_request_is_counted_by_what_became_of_it() -> None:
         ("load_namespace", "unavailable"),
         ("load_namespace", "left-alone"),
     ):
-        labels = f'catalog="far",operation="{operation}",outcome="{outcome}"'
+        labels = f'catalog="f4",operation="{operation}",outcome="{outcome}"'
         assert f"cynosure_federation_requests_total{{{labels}}} 1.0" in shown
-    assert 'cynosure_federation_breaker_open{catalog="far"} 2.0' in shown
-    assert 'cynosure_federation_request_seconds_count{catalog="far"} 5.0' in shown
-    assert 'cynosure_federation_queued{catalog="far"}' not in shown
+    assert 'cynosure_federation_breaker_open{catalog="f4"} 2.0' in shown
+    assert 'cynosure_federation_request_seconds_count{catalog="f4"} 5.0' in shown
+    assert 'cynosure_federation_queued{catalog="f4"}' not in shown
 
 
 async def test_however_many_catalogs_there_are_the_series_are_few() -> None:

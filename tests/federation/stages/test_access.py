@@ -3,11 +3,18 @@
 Holds I121.
 """
 
-import pytest
+from typing import Any
 
+import pytest
+from msgspec import structs
+
+from cynosure.auth.caller import RENEWED_CREDENTIALS
+from cynosure.catalog.file_access.giving import load_vended
 from cynosure.federation.stages.access import narrow
-from cynosure.storage.access.ports import Scope
+from cynosure.storage.access.ports import Scope, Vended
 from cynosure.storage.location import Location
+from cynosure.testing.small_catalog import ROOT
+from tests.federation.seen_world import Far, T
 
 NOW_MS = 1_000
 KEYS = {"s3.access-key-id": "a", "s3.secret-access-key": "s", "s3.session-token": "t"}
@@ -58,3 +65,20 @@ def test_nothing_but_keys_is_passed_on() -> None:
 
     assert vended is not None
     assert dict(vended.credentials[0].config) == {**GOOD, "adls.sas-token.account.example": "sas"}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("whose", ["remote", "none"])
+async def test_where_ours_are_not_given_nobody_gets_them_who_renews_them_either(far: Far, whose: str) -> None:
+    class Vending:
+        def get(self, scope: Scope, subject: Any) -> Vended:
+            return Vended((), 0, NOW_MS)
+
+    renewing = structs.replace(ROOT, capabilities=frozenset({RENEWED_CREDENTIALS}))
+    await far.set_properties(credentials=whose)
+    gives: Any = Vending()
+    far.catalog.storage = structs.replace(far.catalog.storage, vending=gives, scan_vending=gives)
+
+    for caller in (ROOT, renewing):
+        assert await load_vended(far.catalog, caller, T, SCOPE) is not None
+        assert await load_vended(far.federation.giving(far.catalog), caller, T, SCOPE) is None

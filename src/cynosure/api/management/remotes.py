@@ -47,6 +47,8 @@ class RemoteState(Camel, frozen=True, kw_only=True, omit_defaults=False):
     last_success_ms: int
     last_failure_ms: int
     last_error: str | None
+    metrics_label: str = ""
+    """What metrics, which anybody may read, call the catalog."""
 
 
 class ReconcileQuery(Camel, frozen=True):
@@ -200,6 +202,7 @@ def _describe(found: RemoteStatus) -> RemoteState:
         last_success_ms=health.last_success_ms,
         last_failure_ms=health.last_failure_ms,
         last_error=health.last_error,
+        metrics_label=found.mark,
     )
 
 

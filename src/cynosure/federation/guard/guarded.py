@@ -66,13 +66,17 @@ class GuardedRemote:
         settings: FederationSettings,
         clock: Clock,
         rng: random.Random,
+        *,
+        mark: str = "",
     ) -> None:
+        """`mark` is what metrics tell the catalog from others by; without, its numbers are of no one."""
         self.name = name
+        self.mark = mark
         self._open = open_remote
         self._settings = settings
         self._clock = clock
         self._rng = rng
-        self._label = metrics.label_of(name)
+        self._label = metrics.label_of(mark)
         metrics.BREAKER.set(0, catalog=self._label)
         self._inner: RemoteCatalog | None = None
         self._using = 0

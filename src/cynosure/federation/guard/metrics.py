@@ -1,7 +1,8 @@
 """What is measured of remotes.
 
-A maintainer must not break: the number of series is bounded. Names of catalogs are chosen by users, so only
-the first ones of a process have series of their own; all others share one.
+A maintainer must not break: whoever reaches the server may read this, of any realm or none. So a catalog has
+a mark here and not its name, which `GET …/remote` tells to who may load it. And the number of series is
+bounded: only the first catalogs of a process have series of their own, all others share one.
 """
 
 from typing import Final, Literal
@@ -42,18 +43,18 @@ CLIENTS: Final = Gauge("federation", "clients", "Clients of remote catalogs that
 
 _MOST_NAMES: Final = 32
 _OTHER: Final = "(other)"
-"""Not a name that a catalog can have."""
+"""Not a mark that a catalog can have."""
 _names: set[str] = set()
 
 
-def label_of(catalog: str) -> str:
-    """The name that a catalog's numbers have."""
-    if catalog in _names:
-        return catalog
-    if len(_names) >= _MOST_NAMES:
+def label_of(mark: str) -> str:
+    """What the numbers of the catalog with this mark are under (`federation.circles.mark_of`)."""
+    if mark in _names:
+        return mark
+    if not mark or len(_names) >= _MOST_NAMES:
         return _OTHER
-    _names.add(catalog)
-    return catalog
+    _names.add(mark)
+    return mark
 
 
 def note_seen(outcome: Seen) -> None:

@@ -36,7 +36,7 @@ _EXPIRES: Final = re.compile(r".*-expires-at(-ms)?(\..*)?")
 def without_own_access(catalog: OpenCatalog) -> OpenCatalog:
     """The same catalog, whose own storage gives clients nothing."""
     same = copy(catalog)
-    same.storage = structs.replace(catalog.storage, vending=None, signer=None)
+    same.storage = structs.replace(catalog.storage, vending=None, signer=None, scan_vending=None)
     return same
 
 

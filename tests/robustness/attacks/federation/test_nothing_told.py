@@ -12,6 +12,9 @@ import httpx
 import pytest
 
 from cynosure.catalog.names import Identifier
+from cynosure.common.telemetry.metrics import render, start_metrics, stop_metrics
+from cynosure.federation.circles import mark_of
+from cynosure.federation.guard import metrics
 from cynosure.testing.catalog_storm.clients import SCHEMA
 from cynosure.testing.harness.clock import ManualClock
 from cynosure.testing.remote_kit import Stage, plan_view
@@ -146,3 +149,18 @@ async def test_what_is_there_and_what_is_not_are_the_same(far: Far, *, is_seen: 
     # 503 of a remote that is down is about `own`, which is the caller's to know.
     assert {status for _, status, _ in there} <= {403, 404, *([503] if is_down else [])}, there
     assert ["ns"] not in listed.json().get("namespaces", [])
+
+
+async def test_metrics_that_strangers_read_do_not_say_of_which_catalog_they_are(
+    far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "_names", set())
+    start_metrics()
+    try:
+        await far.see()
+        shown = render().decode()
+    finally:
+        stop_metrics()
+
+    assert f'cynosure_federation_breaker_open{{catalog="{mark_of(far.catalog)}"}} 0.0' in shown
+    assert f'"{far.catalog.entity.name}"' not in shown
