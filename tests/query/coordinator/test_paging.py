@@ -109,3 +109,25 @@ async def test_wide_rows_make_pages_of_fewer_rows():
     assert 0 < sum(each.num_rows for each in page.batches) <= 17
     await pages.drop()
     await putting
+
+
+async def test_how_an_engine_cuts_its_rows_is_not_seen():
+    told = []
+    for sizes in ((9,), (4, 4, 1), (1, 5, 3), (7, 0, 2)):
+        pages = Pages(4)
+        putting = asyncio.create_task(put_all(pages, sizes))
+        found = [page for number in (1, 2, 3) if (page := await pages.fetch(number, 5)) is not None]
+        await putting
+        told.append([[each.to_pydict() for each in page.batches] for page in found])
+    assert told[0] == [[{"id": [0, 1, 2, 3]}], [{"id": [4, 5, 6, 7]}], [{"id": [8]}]]
+    assert all(each == told[0] for each in told)
+
+
+async def put_all(pages: Pages, sizes: tuple[int, ...]) -> None:
+    start = 0
+    for rows in sizes:
+        await pages.put(batch(rows, start))
+        start += rows
+        assert pages.rows % 4 == 0
+    await pages.finish()
+    assert pages.rows == start

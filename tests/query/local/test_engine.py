@@ -34,6 +34,7 @@ pytestmark = pytest.mark.anyio
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string())])
 TABLE = {"t": pa.table({"a": [1, 2, 3], "s": ["x", "y", "secret-value"]}, SCHEMA)}
 ROWS = 4_000
+FRAME = "rows between 1 preceding and current row"
 
 
 class Scans:
@@ -312,11 +313,53 @@ async def test_outside_of_the_subset(engine: LocalEngine) -> None:
         ("select explode(array(a)) from t", "EXPLODE"),
         ("select a from t where s = 5", "a comparison of string, int"),
         ("select cast(s as int) from t", "a cast of string, int"),
+        # Spark refuses NULL as a whole condition, and frames of ranks.
+        ("select a from t where null", "AND of null"),
+        ("select a from t join (select 1) on null", "AND of null"),
+        ("select case when null then 1 end from t", "CASE of null"),
+        ("select count(*) filter (where null) from t", "CASE of null"),
+        (f"select rank() over (order by a {FRAME}) from t", "a rank with a frame"),
+        (f"select ntile(2) over (order by a {FRAME}) from t", "a rank with a frame"),
     ):
         query = make_query(sql, TABLE)
-        assert engine.find_reason_against(query) == reason
+        assert engine.find_reason_against(query) == reason, sql
         with pytest.raises(EngineUnavailable):
             await engine.execute(query, lambda _: None)
+    await engine.close()
+
+
+async def test_in_with_a_subquery_is_a_condition_and_no_value(engine: LocalEngine) -> None:
+    some = "(select a from t)"
+    for sql in (
+        f"select a in {some} from t",
+        f"select not a in {some} from t",
+        f"select a from t where (a in {some}) is null",
+        f"select a from t where coalesce(a not in {some}, true)",
+        f"select a from t where (a in {some}) = false",
+        f"select a from t where not (a = 1 and a in {some})",
+        f"select a from t where not not a in {some}",
+        f"select nvl(a in {some}, true) from t",
+        f"select case true when a in {some} then 1 end from t",
+        f"select count(*) from t group by a in {some}",
+    ):
+        reason = engine.find_reason_against(make_query(sql, TABLE))
+        assert reason == "IN with a subquery as a value", sql
+    for sql in (
+        f"select a from t where a = 1 or (a > 1 and a not in {some})",
+        f"select t.a from t join t as u on t.a = u.a and not (t.a in {some})",
+        f"select a from t group by a having a in {some} or count(*) > 1",
+        f"select case when a in {some} then 1 when not (a in {some}) then 2 end from t",
+        f"select if(a in {some}, 1, 0) from t",
+        f"select count(*) filter (where a in {some}) from t",
+    ):
+        assert engine.find_reason_against(make_query(sql, TABLE)) is None, sql
+    await engine.close()
+
+
+async def test_fields_of_a_struct_are_not_left_out(engine: LocalEngine) -> None:
+    nested = {"t": pa.table({"a": [1], "st": [{"x": 1, "y": {"z": 2}}]})}
+    for sql in ("select a, st.* from t", "select a, t.st.* from t", "select a, st.y.* from t"):
+        assert engine.find_reason_against(make_query(sql, nested)) == "a star of a struct", sql
     await engine.close()
 
 

@@ -1,4 +1,4 @@
-"""Tables that statements of these tests name: t, u, w and three views, in every catalog and namespace."""
+"""Tables that statements of these tests name: t, u, w and some views, in every catalog and namespace."""
 
 from cynosure.iceberg.schema import Schema
 from cynosure.iceberg.types import (
@@ -60,6 +60,7 @@ VIEWS = {
     "v2": ("SELECT * FROM u", ("id", "uname", "k")),
     "v3": ("WITH q AS (SELECT * FROM v2 WHERE k > 1) SELECT uname, id FROM q", ("uname", "id")),
     "narrow": ("SELECT * FROM t", ("id", "k")),
+    "turned": ("SELECT k, uname, id FROM u", ("ID", "k", "uname")),
     "wrong": ("SELECT id FROM t", ("a", "b")),
 }
 SESSION = SessionValues("alice", "cat", "a.b", 1_700_000_000_123_456)

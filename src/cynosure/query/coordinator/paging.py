@@ -4,6 +4,7 @@ Pages are numbered from 1. The last one that was fetched can be fetched again, b
 been lost on the way.
 
 A maintainer must not break: `put` waits while the pages ahead are full; that is what holds the engine back.
+A page is one batch: how engines cut their rows follows from how scans do, and tells where hidden ones are.
 """
 
 import asyncio
@@ -37,6 +38,7 @@ class Pages:
         self._is_dropped = False
         self._changed = asyncio.Condition()
         self.rows = 0
+        """Of whole pages."""
 
     @property
     def is_complete(self) -> bool:
@@ -67,7 +69,6 @@ class Pages:
             self._open.append(part)
             self._open_rows += part.num_rows
             self._open_bytes += part.num_rows * row_bytes
-            self.rows += part.num_rows
             if self._open_rows >= self._page_rows or self._open_bytes + row_bytes > _PAGE_BYTES:
                 await self._close_page()
 
@@ -119,10 +120,11 @@ class Pages:
             return self._last
 
     async def _close_page(self) -> None:
+        self.rows += self._open_rows
         async with self._changed:
             await self._changed.wait_for(lambda: len(self._ready) < _AHEAD or self._is_dropped)
             if not self._is_dropped:
-                self._ready.append(self._open)
+                self._ready.append(_in_one(self._open))
             self._open, self._open_rows, self._open_bytes = [], 0, 0
             self._changed.notify_all()
 
@@ -134,3 +136,12 @@ class Pages:
             page=number,
             next=self._fetched + 1,
         )
+
+
+def _in_one(batches: "list[pa.RecordBatch]") -> "list[pa.RecordBatch]":
+    """The same rows as one batch, or none."""
+    if len(batches) < 2:
+        return batches
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
+    return [pa.concat_batches(batches)]

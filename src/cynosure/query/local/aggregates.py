@@ -208,6 +208,8 @@ def lower_window(node: exp.Expression, place: Place) -> Typed:
         return f"{call} OVER ({over})"
 
     function = canonical(node.this)
+    if "BETWEEN" in over and (type(function) in _RANKS or isinstance(function, exp.Ntile)):
+        raise OutsideSubset("a rank with a frame")  # Spark takes none but its own
     if type(function) in _RANKS:
         _need_order(over)
         call, type_ = _RANKS[type(function)]

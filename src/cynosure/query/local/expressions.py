@@ -199,6 +199,8 @@ def _in(node: exp.Expression, place: Place) -> Typed:
     value = place.lower(node.this)
     query = node.args.get("query")
     if query is not None:
+        if not _is_decisive(node):
+            raise OutsideSubset("IN with a subquery as a value")
         lowered = place.context.lower_query(query, place.scope)
         if len(lowered.outputs) != 1 or lowered.outputs[0].type != value.type or not value.type.is_plain:
             raise OutsideSubset("IN with a subquery of another type")
@@ -214,6 +216,24 @@ def _in(node: exp.Expression, place: Place) -> Typed:
         raise OutsideSubset("IN")
     listed = ", ".join(each.sql for each in others)
     return Typed(f"({one.sql} IN ({listed}))", t.BOOLEAN, has_query=any(x.has_query for x in (one, *others)))
+
+
+def _is_decisive(node: exp.Expression) -> bool:
+    """Whether IN with a subquery stands where unknown is as good as false, which Spark gives in its place.
+
+    Below AND and OR of a condition, perhaps with NOT right around it: there Spark knows what is unknown.
+    """
+    is_bare = True
+    while isinstance(node.parent, exp.Paren | exp.And | exp.Or) or (
+        is_bare and isinstance(node.parent, exp.Not)
+    ):
+        is_bare = is_bare and isinstance(node.parent, exp.Paren)
+        node = node.parent
+    above = node.parent
+    if isinstance(above, exp.If):
+        is_compared = isinstance(above.parent, exp.Case) and above.parent.this is not None
+        return node.arg_key == "this" and not is_compared
+    return isinstance(above, exp.Where | exp.Having) or (isinstance(above, exp.Join) and node.arg_key == "on")
 
 
 def _exists(node: exp.Expression, place: Place) -> Typed:
@@ -236,7 +256,7 @@ def _case(node: exp.Expression, place: Place) -> Typed:
     for each in node.args["ifs"]:
         condition = place.lower(each.this)
         conditions.append(
-            operators.compare("=", subject, condition) if subject else operators.boolean(condition, "CASE")
+            operators.compare("=", subject, condition) if subject else operators.condition(condition, "CASE")
         )
         results.append(place.lower(each.args["true"]))
     default = node.args.get("default")

@@ -41,9 +41,10 @@ def may_fail(node: exp.Expression, place: Place) -> bool:
 def all_of(node: exp.Expression, place: Place, *, is_filter: bool) -> Typed:
     """AND. `is_filter`: only rows count for which all hold, so unknown is as good as false."""
     parts = flatten(node) if isinstance(node, exp.And) else [node]
+    read = operators.condition if is_filter and len(parts) == 1 else operators.boolean
     lowered: list[Typed] = []
     for each in parts:
-        value = operators.boolean(place.lower(each), "AND")
+        value = read(place.lower(each), "AND")
         before = _texts(lowered, " AND ")
         if before and may_fail(each, place):
             guard = (

@@ -222,9 +222,10 @@ class _Lowering:
             if isinstance(each, exp.Star):
                 items.extend(_without(each, place.scope.star()))
             elif isinstance(each, exp.Column) and isinstance(each.this, exp.Star):
-                if len(each.parts) != 2:
-                    raise OutsideSubset("a star")
-                items.extend(_without(each.this, place.scope.star(each.table)))
+                found = place.scope.star(each.table) if len(each.parts) == 2 else []
+                if not found:
+                    raise OutsideSubset("a star of a struct")
+                items.extend(_without(each.this, found))
             else:
                 value = self._item(each.this if isinstance(each, exp.Alias) else each, place)
                 items.append((each.alias if isinstance(each, exp.Alias) else name_of_item(each), value))

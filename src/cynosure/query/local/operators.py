@@ -17,6 +17,8 @@ from cynosure.query.local.typed import OutsideSubset, Typed, failing
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?", re.ASCII)
 _NUMBER: Final = re.compile(r"-?(\d+)(?:\.(\d+))?", re.ASCII)
+_CALLS: Final = {"+": "add", "-": "subtract", "*": "multiply"}
+"""Of integers, by name: of `i + 1 > 1` with its sign DuckDB makes `i > 0`, and nothing fails for its size."""
 _LONG_LIMIT: Final = "CAST(9223372036854775808 AS DOUBLE)"
 
 
@@ -101,6 +103,13 @@ def boolean(value: Typed, what: str) -> Typed:
     return value
 
 
+def condition(value: Typed, what: str) -> Typed:
+    """What decides by itself: Spark takes no NULL there."""
+    if value.type == t.NULL:
+        raise _refuse(what, value.type)
+    return boolean(value, what)
+
+
 def join_conditions(operator: str, values: Iterable[Typed]) -> Typed:
     """AND, OR."""
     parts = [boolean(each, operator) for each in values]
@@ -112,6 +121,8 @@ def arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
     """`+`, `-`, `*` of numbers."""
     one, other = _operands(left, right, operator)
     has_query = left.has_query or right.has_query
+    if one.type.is_integral:
+        return Typed(f"{_CALLS[operator]}({one.sql}, {other.sql})", one.type, has_query=has_query)
     sql = f"({one.sql} {operator} {other.sql})"
     if one.type.kind != "decimal":
         return Typed(sql, one.type, has_query=has_query)
@@ -198,6 +209,10 @@ def negate(value: Typed) -> Typed:
     """Unary minus."""
     if not value.type.is_numeric:
         raise _refuse("-", value.type)
+    if value.type.is_integral:
+        return Typed(
+            f"subtract(CAST(0 AS {value.type.duck}), {value.sql})", value.type, has_query=value.has_query
+        )
     return Typed(f"CAST((- {value.sql}) AS {value.type.duck})", value.type, has_query=value.has_query)
 
 

@@ -230,23 +230,23 @@ class RelationBinder(NameBinder):
         is_open = outs.is_open
         if is_open or given != columns:
             ask_all(outs)
-            outs = (
-                renamed_to(view.columns, outs)
-                if not is_open and len(given) == len(columns)
-                else Outputs([Out(each) for each in view.columns])
-            )
-            if (
-                not is_open
-                and given != columns
-                and len(set(given)) == len(given)
-                and set(columns) <= set(given)
-            ):
+            if not is_open and len(set(given)) == len(given) and set(columns) <= set(given):
+                # By name: what is asked of one must not be asked of another one that stands in its place.
+                by_name = dict(zip(given, shown, strict=True))
+                picked = Outputs([by_name[each] for each in columns])
+                picked.pushed = outs.pushed
+                outs = renamed_to(view.columns, picked)
                 inner = exp.Subquery(
                     this=body, alias=exp.TableAlias(this=exp.Identifier(this="v", quoted=True))
                 )
                 items = [exp.Column(this=exp.Identifier(this=each, quoted=True)) for each in view.columns]
                 query = exp.Select(expressions=items, from_=exp.From(this=inner))
             elif is_open or len(given) == len(columns):
+                outs = (
+                    Outputs([Out(each) for each in view.columns])
+                    if is_open
+                    else renamed_to(view.columns, outs)
+                )
                 table_alias.set("columns", [exp.Identifier(this=each, quoted=True) for each in view.columns])
             else:
                 raise SqlError(
