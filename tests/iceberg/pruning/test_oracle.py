@@ -2,7 +2,7 @@
 
 Where we keep more than PyIceberg, or differ:
 
-- a file with NaN stays for `>`: to some engines NaN is larger than every number
+- a file with NaN, or that does not say, stays for `>`: to some engines NaN is larger than every number
 - `not` of an order comparison holds for null; PyIceberg turns it round
 - a set is tested value by value, where PyIceberg tests its least and its greatest: we keep fewer files
 - `not-starts-with` and `not` are not compared: PyIceberg 0.12 takes an unknown null count for "no nulls"
@@ -13,8 +13,10 @@ import random
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue
 from pyiceberg.expressions.visitors import (
     _InclusiveMetricsEvaluator,
@@ -28,10 +30,12 @@ from pyiceberg.partitioning import PartitionSpec as TheirSpec
 from pyiceberg.schema import Schema as TheirSchema
 from pyiceberg.typedef import Record
 
+from cynosure.iceberg.expressions.bound import BoundComparison, BoundReference
 from cynosure.iceberg.expressions.nodes import FALSE, TRUE
+from cynosure.iceberg.manifests.bounds import write_bound
 from cynosure.iceberg.manifests.content_file import ContentFile, Entry, Status
 from cynosure.iceberg.manifests.manifest import Manifest
-from cynosure.iceberg.manifests.manifest_list import ManifestFile
+from cynosure.iceberg.manifests.manifest_list import FieldSummary, ManifestFile
 from cynosure.iceberg.manifests.read_manifest import read_manifest
 from cynosure.iceberg.manifests.write_manifest import (
     ManifestKind,
@@ -39,8 +43,9 @@ from cynosure.iceberg.manifests.write_manifest import (
     write_manifest,
     write_manifest_list,
 )
-from cynosure.iceberg.partitioning import PartitionSpec, partition_types
+from cynosure.iceberg.partitioning import PartitionField, PartitionSpec, partition_types
 from cynosure.iceberg.pruning.pruner import Pruner
+from cynosure.iceberg.types import DOUBLE
 from tests.iceberg.manifests.samples import MemoryFiles, schema_json
 from tests.iceberg.pruning.samples import SCHEMA, random_file, random_filter, random_spec
 
@@ -101,12 +106,53 @@ def test_no_file_with_a_matching_row_is_left_out(seed: int) -> None:
         assert pruner.keeps_manifest(listed) or not needed
 
 
+@pytest.mark.parametrize(("counted", "is_kept"), [(None, True), ({4: 1}, True), ({4: 0}, False)])
+@pytest.mark.parametrize("op", ["gt", "gt-eq"])
+def test_a_file_that_does_not_count_its_nans_may_have_some(
+    op: Any, counted: dict[int, int] | None, is_kept: bool
+) -> None:
+    file = ContentFile(
+        path="s3://b/f.parquet",
+        format="parquet",
+        spec_id=3,
+        partition=(),
+        record_count=2,
+        file_size_bytes=1,
+        value_counts={4: 2},
+        null_value_counts={4: 0},
+        nan_value_counts=counted,
+        lower_bounds={4: write_bound(DOUBLE, 1.0)},
+        upper_bounds={4: write_bound(DOUBLE, 1.0)},
+    )
+    spec = PartitionSpec((), spec_id=3)
+    manifest, _ = write(spec, [file])
+    expression = BoundComparison(op, BoundReference(4, "c4", DOUBLE, is_required=False), 5.0)
+    assert [*make_pruner(expression, spec).rows(manifest)] == ([0] if is_kept else [])
+
+
+@pytest.mark.parametrize(("contains_nan", "is_kept"), [(None, True), (True, True), (False, False)])
+def test_a_manifest_that_does_not_say_whether_it_has_nan_may_have_some(
+    contains_nan: bool | None, is_kept: bool
+) -> None:
+    rng = random.Random(1)
+    spec = PartitionSpec((PartitionField("p", "identity", source_id=4, field_id=1000),), spec_id=3)
+    _, listed = write(spec, [random_file(spec, rng, 0, nan=False)[0]])
+    one = write_bound(DOUBLE, 1.0)
+    listed = structs.replace(listed, partitions=(FieldSummary(False, contains_nan, one, one),))
+    expression = BoundComparison("gt", BoundReference(4, "c4", DOUBLE, is_required=False), 5.0)
+    assert make_pruner(expression, spec).keeps_manifest(listed) == is_kept
+
+
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_pyiceberg_keeps_the_same_files(seed: int) -> None:
     rng = random.Random(seed)
     spec = random_spec(rng)
-    files = [random_file(spec, rng, number, nan=False)[0] for number in range(12)]
+    # Where NaNs are not counted, we keep more.
+    files = [
+        structs.replace(random_file(spec, rng, number, nan=False)[0], nan_value_counts={4: 0})
+        for number in range(12)
+    ]
     manifest, _ = write(spec, files)
     partition_schema = TheirSchema(*their_spec(spec).partition_type(THEIR_SCHEMA).fields)
 

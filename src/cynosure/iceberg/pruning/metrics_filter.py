@@ -89,8 +89,9 @@ def _test(leaf: Leaf, manifest: Manifest) -> int:
     bits = _test_range(leaf, manifest) & _unless(manifest, (nulls, values), _are_all)
     if is_floating(leaf.source.type):
         if leaf.op in ("gt", "gt-eq"):
-            # Bounds are of numbers only, and to some engines NaN is larger than all of them.
-            bits |= _number((nan or 0) > 0 for nan in nans) if nans is not None else 0
+            # Bounds are of numbers only, and to some engines NaN is larger than all of them. Not all writers
+            # count them.
+            bits |= _unless(manifest, (nans,), lambda nan: nan == 0)
         else:
             bits &= _unless(manifest, (nans, values), _are_all)
     return bits

@@ -133,7 +133,7 @@ def _can_match(leaf: PartitionLeaf, summary: FieldSummary, type_: Type | None) -
         return may_be_nan
     if leaf.op in ("not-null", "not-nan"):
         return True
-    if may_be_nan and summary.contains_nan and leaf.op in ("gt", "gt-eq", "not-eq", "not-in"):
+    if may_be_nan and leaf.op in ("gt", "gt-eq", "not-eq", "not-in"):
         return True
     low = None if summary.lower_bound is None else read_bound(type_, summary.lower_bound)
     high = None if summary.upper_bound is None else read_bound(type_, summary.upper_bound)
