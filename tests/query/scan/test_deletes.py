@@ -257,6 +257,30 @@ def test_random_equality_deletes(tmp_path: Path) -> None:
         assert ids_of(deleting(task, deletes)) == [at for at, row in enumerate(rows) if row[:2] not in gone]
 
 
+@pytest.mark.parametrize(("type_", "wanted"), [("f", "float"), ("f", "double"), ("d", "double")])
+def test_all_nans_are_one_value_and_the_zeros_are_two(type_: str, wanted: str, tmp_path: Path) -> None:
+    quiet, negative, other = {
+        "f": (0x7FC00000, 0xFFC00000, 0x7FC00001),
+        "d": (0x7FF8000000000000, 0xFFF8000000000000, 0x7FF8000000000001),
+    }[type_]
+    arrow, bits = (pa.float32(), pa.uint32()) if type_ == "f" else (pa.float64(), pa.uint64())
+
+    def make(values: list[int]) -> pa.Table:
+        fields = pa.schema([numbered("id", pa.int64(), 1), numbered("x", arrow, 2)])
+        return pa.table([pa.array(range(len(values))), pa.array(values, bits).view(arrow)], schema=fields)
+
+    minus_zero = 1 << (bits.bit_width - 1)
+    file = write(tmp_path / "f.parquet", make([quiet, negative, other, 0, minus_zero, quiet - 1]))
+    task = make_task(tmp_path, [file], [column(1, "id", "long"), column(2, "x", wanted)], columns=(1,))
+    by_nan = write_equality(tmp_path / "e1", make([negative]).select(["x"]), [2])
+    by_zero = write_equality(tmp_path / "e2", make([minus_zero]).select(["x"]), [2])
+    by_both = write_equality(tmp_path / "e3", make([quiet, other, negative]), [1, 2])
+    # One less than the first NaN is a NaN of another kind.
+    assert ids_of(deleting(task, by_nan)) == [3, 4]
+    assert ids_of(deleting(task, by_zero)) == [0, 1, 2, 3, 5]
+    assert ids_of(deleting(task, by_both)) == [3, 4, 5]
+
+
 def test_equality_deletes_that_cannot_be_applied(tmp_path: Path) -> None:
     task = people(tmp_path, PEOPLE)
     good = write_equality(tmp_path / "e", table_of(a=(pa.int64(), 2, [1])), [2])

@@ -250,6 +250,17 @@ def test_files_that_lie_about_their_rows(tmp_path: Path) -> None:
             batches_of(replace(task, files=(replace(task.files[0], record_count=count),)))
 
 
+@pytest.mark.parametrize("more", [-700, -1, 1, 5_000])
+def test_files_that_lie_about_their_size(more: int, tmp_path: Path) -> None:
+    """Parts of a file end where the table says that it ends: what begins behind would be in none of them."""
+    task = task_from_arrow(tmp_path, TABLE, row_group_rows=100, row_filter=reference("eq", 1, 990))
+    [file] = task.files
+    said = file.size_bytes + more
+    for part in (replace(file, size_bytes=said), replace(file, size_bytes=said, begin=0, end=said)):
+        with pytest.raises(NotReadable, match="another size"):
+            batches_of(replace(task, files=(part,)))
+
+
 @pytest.mark.parametrize("format_", ["orc", "avro", "puffin", ""])
 def test_other_formats_are_named(format_: str, tmp_path: Path) -> None:
     task = task_from_arrow(tmp_path, TABLE, columns=[])

@@ -73,10 +73,18 @@ def test_dates_before_and_after_1970(unit: str, type_: pa.DataType, tmp_path: Pa
         assert midnight[:-1] == [datetime(each.year, each.month, 1, tzinfo=zone) for each in expected]
 
 
-def test_dates_that_arrow_would_get_wrong_are_refused(tmp_path: Path) -> None:
-    table = pa.table({"at": pa.array([2_932_897], pa.int32()).cast(pa.date32())})
-    with pytest.raises(NotReadable, match="years 1 to 9999"):
-        read_rows(task_from_arrow(tmp_path, table, masks={"at": "truncate-to-year"}))
+@pytest.mark.parametrize("type_", [pa.date32(), pa.timestamp("us"), pa.timestamp("us", tz="UTC")], ids=str)
+def test_dates_that_arrow_would_get_wrong(type_: pa.DataType, tmp_path: Path) -> None:
+    """Beyond the years 1 to 9999, and to 32767: what Spark shows of them (`trunc`)."""
+    days = [-1_000_000, -719_163, 2_932_897, 5_000_000, 20_000_000]
+    months = [-1_000_003, -719_193, 2_932_897, 4_999_986, 19_999_979]
+    years = [-1_000_034, -719_528, 2_932_897, 4_999_805, 19_999_948]
+    number, per_day = (pa.int32(), 1) if type_ == pa.date32() else (pa.int64(), 86_400_000_000)
+    table = pa.table({"at": pa.array([each * per_day for each in days], number).cast(type_)})
+    for unit, expected in (("month", months), ("year", years)):
+        found = read_table(task_from_arrow(tmp_path, table, masks={"at": f"truncate-to-{unit}"}))  # type: ignore[dict-item]
+        numbers = found.column("at").combine_chunks().view(number).to_pylist()
+        assert numbers == [each * per_day for each in expected]
 
 
 FIXED = {

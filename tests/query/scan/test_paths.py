@@ -21,7 +21,13 @@ from cynosure.query.scan import fast, governed
 from cynosure.query.scan_task import ScanTask
 from cynosure.testing.scan_kit import iceberg_type, read_table, reference, task_from_arrow
 from tests.query.scan.oracle import both, either, passes
-from tests.query.scan.written import write_equality, write_positions
+from tests.query.scan.written import (
+    chunks_of,
+    edit_footer,
+    row_groups_of,
+    write_equality,
+    write_positions,
+)
 
 TEXTS = ["", "a", "AIR", "air", "Zürich", "z\U0001f600", "a\0b", "AIRPORT", "~", "\n"]
 TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
@@ -273,6 +279,76 @@ def test_row_groups_that_cannot_pass_are_not_decoded(tmp_path: Path, without_fas
         assert read_table(task).num_rows == 500
         with pytest.raises(NotReadable):
             read_table(replace(task, row_filter=b"true"))
+
+
+# Footers as other writers make them.
+
+NUMBERS = pa.table(
+    {
+        "id": pa.array(range(1_000), pa.int64()),
+        "x": pa.array([None if at % 100 == 3 else at for at in range(1_000)], pa.int64()),
+    }
+)
+
+
+def edited(directory: Path, edit: Any, *, table: pa.Table | None = None, **others: Any) -> ScanTask:
+    """A task over ten row groups of `NUMBERS`, or of another table, whose footer says something else."""
+    task = task_from_arrow(directory, NUMBERS, **others)
+    [file] = task.files
+    path = Path(file.path)
+    written = pq.read_table(path) if table is None else table
+    pq.write_table(written, path, row_group_size=100, use_dictionary=False, store_schema=False)
+    edit_footer(path, edit)
+    return replace(task, files=(replace(file, size_bytes=path.stat().st_size),))
+
+
+def say_no_dictionary_is_at_0(footer: dict[int, Any]) -> None:
+    for chunk in chunks_of(footer):
+        chunk[11] = chunk[9][0], 0
+
+
+def test_writers_that_say_0_for_no_dictionary(tmp_path: Path, without_fast: Any) -> None:
+    """DataFusion takes that for where a row group begins: all of them are in its first range."""
+    task = edited(tmp_path, say_no_dictionary_is_at_0, row_filter=reference("eq", 1, 555))
+    quick, complete = read_both(task, without_fast)
+    assert quick.column("id").to_pylist() == complete.column("id").to_pylist() == [555]
+
+
+def test_row_groups_that_are_not_in_the_order_of_their_bytes(tmp_path: Path, without_fast: Any) -> None:
+    task = edited(tmp_path, lambda footer: row_groups_of(footer).reverse(), columns=["id"])
+    [file] = task.files
+    gone = write_positions(tmp_path / "p", [(file.path, each) for each in range(150)])
+    # The first rows of the file are those of its last row group.
+    expected = [
+        *range(850, 900),
+        *(each for at in range(7, -1, -1) for each in range(at * 100, at * 100 + 100)),
+    ]
+    for part, left in (
+        (file, expected),
+        (replace(file, begin=file.size_bytes // 2, end=file.size_bytes), None),
+    ):
+        deleting = replace(task, files=(replace(part, deletes=(0,)),), deletes=(gone,))
+        quick, complete = read_both(deleting, without_fast)
+        assert quick.column("id").to_pylist() == complete.column("id").to_pylist()
+        assert left is None or quick.column("id").to_pylist() == left
+
+
+def count_no_nulls(footer: dict[int, Any]) -> None:
+    for chunk in chunks_of(footer):
+        del chunk[12][1][3]
+
+
+@pytest.mark.parametrize("also", [None, 5])
+def test_statistics_that_do_not_count_nulls(also: int | None, tmp_path: Path, without_fast: Any) -> None:
+    """DataFusion takes that for none; in files without ids, at least."""
+    tested: Any = reference("is-null", 2)
+    if also is not None:
+        tested = either(tested, reference("eq", 2, also))
+    mapping = b'[{"field-id":1,"names":["id"]},{"field-id":2,"names":["x"]}]'
+    task = edited(tmp_path, count_no_nulls, table=NUMBERS, row_filter=tested, name_mapping=mapping)
+    quick, complete = read_both(task, without_fast)
+    assert quick == complete
+    assert quick.num_rows == (10 if also is None else 11)
 
 
 class PanicException(BaseException):

@@ -2,7 +2,7 @@
 
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
+from thrift.protocol.TCompactProtocol import TCompactProtocol
+from thrift.Thrift import TType
+from thrift.transport.TTransport import TMemoryBuffer
 
 from cynosure.query.scan_task import DataFile, DeleteFile, ScanTask
 from cynosure.testing.scan_kit import SALT
@@ -49,6 +52,76 @@ def make_task(
         salt=SALT,
         **others,
     )
+
+
+def edit_footer(path: Path, edit: Callable[[dict[int, Any]], None]) -> None:
+    """Change what a file says of itself, in Thrift's fields by their ids: see `row_groups_of`."""
+    whole = path.read_bytes()
+    (size,) = struct.unpack("<I", whole[-8:-4])
+    footer = _decode(TCompactProtocol(TMemoryBuffer(whole[-8 - size : -8])), TType.STRUCT)
+    edit(footer)
+    buffer = TMemoryBuffer()
+    _encode(TCompactProtocol(buffer), TType.STRUCT, footer)
+    made = buffer.getvalue()
+    path.write_bytes(whole[: -8 - size] + made + struct.pack("<I", len(made)) + b"PAR1")
+
+
+def row_groups_of(footer: dict[int, Any]) -> list[Any]:
+    """To be changed in place."""
+    found: list[Any] = footer[4][1][1]
+    return found
+
+
+def chunks_of(footer: dict[int, Any]) -> list[dict[int, Any]]:
+    """What the footer says of each column of each row group, to be changed in place."""
+    return [chunk[3][1] for group in row_groups_of(footer) for chunk in group[1][1][1]]
+
+
+def _decode(protocol: Any, kind: int) -> Any:
+    if kind == TType.STRUCT:
+        found = {}
+        protocol.readStructBegin()
+        while (field := protocol.readFieldBegin())[1] != TType.STOP:
+            found[field[2]] = field[1], _decode(protocol, field[1])
+            protocol.readFieldEnd()
+        protocol.readStructEnd()
+        return found
+    if kind == TType.LIST:
+        of, count = protocol.readListBegin()
+        items = [_decode(protocol, of) for _ in range(count)]
+        protocol.readListEnd()
+        return of, items
+    return getattr(protocol, f"read{_THRIFT[kind]}")()
+
+
+def _encode(protocol: Any, kind: int, value: Any) -> None:
+    if kind == TType.STRUCT:
+        protocol.writeStructBegin("")
+        for id_, (inner, each) in sorted(value.items()):
+            protocol.writeFieldBegin("", inner, id_)
+            _encode(protocol, inner, each)
+            protocol.writeFieldEnd()
+        protocol.writeFieldStop()
+        protocol.writeStructEnd()
+    elif kind == TType.LIST:
+        of, items = value
+        protocol.writeListBegin(of, len(items))
+        for each in items:
+            _encode(protocol, of, each)
+        protocol.writeListEnd()
+    else:
+        getattr(protocol, f"write{_THRIFT[kind]}")(value)
+
+
+_THRIFT = {
+    TType.BOOL: "Bool",
+    TType.BYTE: "Byte",
+    TType.I16: "I16",
+    TType.I32: "I32",
+    TType.I64: "I64",
+    TType.DOUBLE: "Double",
+    TType.STRING: "Binary",
+}
 
 
 def write_positions(path: Path, deleted: Iterable[tuple[str, int]]) -> DeleteFile:

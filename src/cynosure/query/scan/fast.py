@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, Final
 
 import pyarrow as pa
@@ -272,12 +272,16 @@ class _FastScan:
         }
         for whole in (self._prepared.row_filter, self._prepared.predicates):
             for part in split_conjuncts(whole.expression):
-                expression = None if self._deletes else find_pushable(part, names)
+                expression = None if self._deletes else find_pushable(part, names, self._counts_nulls)
                 if expression is None:
                     rest.append(make_filter(part, self._prepared.schema))
                 else:
                     pushed.append(expression)
         return pushed, rest
+
+    def _counts_nulls(self, field_id: int) -> bool:
+        position = self._columns[field_id].position
+        return position is not None and self._parquet.counts_nulls(self._groups, position)
 
 
 def _plain_schema(schema: pa.Schema) -> pa.Schema:
@@ -338,7 +342,10 @@ def _find_ranges(parquet: ParquetSource, file: DataFile, test: GroupTest) -> _Ra
     begins = [parquet.find_begin(number) for number in range(count)]
     # Small ranges first: the end of each is seen.
     finest = max(1, min(count, _MOST_RANGES))
-    for parts in (*range(finest, _MOST_RANGES + 1), *range(finest - 1, 0, -1)):
+    divisions = (*range(finest, _MOST_RANGES + 1), *range(finest - 1, 0, -1))
+    if not _are_begins_its_own(parquet, begins):
+        divisions = (1,)
+    for parts in divisions:
         size = -(-file.size_bytes // parts)
         homes = [begin // size for begin in begins]
         own = {homes[number] for number in asked}
@@ -347,6 +354,15 @@ def _find_ranges(parquet: ParquetSource, file: DataFile, test: GroupTest) -> _Ra
             read = tuple(group for group in groups if homes[group.number] in chosen)
             return _Ranges(parts, tuple(sorted(chosen)), read)
     return None
+
+
+def _are_begins_its_own(parquet: ParquetSource, begins: Sequence[int]) -> bool:
+    """Whether DataFusion finds row groups where we do, and ranges have them in the order of the file."""
+    about = parquet.metadata
+    # It takes a dictionary at its word that is said to be at 0, which means none, or behind the data.
+    dictionaries = [about.row_group(at).column(0).dictionary_page_offset for at in range(len(begins))]
+    is_same = all(each in (None, begin) for each, begin in zip(dictionaries, begins, strict=True))
+    return is_same and all(one <= other for one, other in pairwise(begins))
 
 
 def _read_ranges(streams: Iterable[Any]) -> Iterator[pa.RecordBatch | None]:

@@ -71,8 +71,8 @@ _TABLE: Final = bytes(
 ).ljust(256, b"x")
 _SHOWN: Final = 4
 _DAY_US: Final = 86_400_000_000
-_FIRST_DAY: Final = -719_162
-_LAST_DAY: Final = 2_932_897
+_CYCLE_DAYS: Final = 146_097
+"""Of 400 years, after which the calendar repeats itself."""
 
 
 def make_maskers(
@@ -180,13 +180,15 @@ def _replace(value: Any, type_: Type) -> Masker:
 
 def _truncate(unit: str) -> Masker:
     def mask(values: pa.Array) -> pa.Array:
-        per_day = 1 if pa.types.is_date32(values.type) else _DAY_US
-        number = pa.int32() if per_day == 1 else pa.int64()
-        least, most = pc.min_max(values.view(number)).as_py().values()
+        is_date = pa.types.is_date32(values.type)
+        number = pa.int32() if is_date else pa.int64()
+        cycle = pa.scalar(_CYCLE_DAYS * (1 if is_date else _DAY_US), number)
+        plain = values.view(number)
         # Arrow counts years in 16 bits, and says nothing where they are not enough.
-        if least is not None and not _FIRST_DAY * per_day <= least <= most < _LAST_DAY * per_day:
-            raise NotReadable("Dates beyond the years 1 to 9999 cannot be shown truncated")
-        return pc.floor_temporal(values, unit=unit).cast(values.type)
+        cycles = pc.multiply(pc.divide(plain, cycle), cycle)
+        near = pc.subtract(plain, cycles).view(values.type)
+        shown = pc.floor_temporal(near, unit=unit).cast(values.type).view(number)
+        return pc.add_checked(shown, cycles).view(values.type)
 
     return mask
 

@@ -7,6 +7,7 @@ error names a path.
 
 import errno
 import io
+import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -103,7 +104,7 @@ class TaskFiles:
         """A file for reading at any place in it."""
         location = self.locate(path)
         if location.scheme == "file":
-            return Source(self.open_local(location), LOCAL_BUFFER, None)
+            return Source(self._open_whole(location, size_bytes), LOCAL_BUFFER, None)
         remote = RemoteFile(self._open_bucket(location), "/".join(location.segments), size_bytes)
         return Source(remote, REMOTE_BUFFER, remote)
 
@@ -126,6 +127,16 @@ class TaskFiles:
         """A local file."""
         with _translating():
             return io.FileIO(self._tree.open_file(location), "rb")
+
+    def _open_whole(self, location: Location, size_bytes: int) -> io.FileIO:
+        """A local file of this size: parts of files are chosen by it, so another one would lose rows."""
+        file = self.open_local(location)
+        with _translating():
+            is_same = os.fstat(file.fileno()).st_size == size_bytes
+        if not is_same:
+            file.close()
+            raise NotReadable("A file of the table has another size than the table says")
+        return file
 
     def _open_bucket(self, location: Location) -> "ObjectStore":
         bucket = self._buckets.get(location.authority)

@@ -4,7 +4,7 @@ A maintainer must not break: a file that is not what the table says (rows, size,
 error. Nothing of it is skipped, except row groups whose own statistics say that no row passes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -90,6 +90,14 @@ class ParquetSource:
         return (
             first if end - first == 1 and not pa.types.is_nested(self.schema.field(position).type) else None
         )
+
+    def counts_nulls(self, groups: Iterable[RowGroup], position: int) -> bool:
+        """Whether the footer says of each row group how many values of a column are NULL."""
+        leaf = self.leaf_of(position)
+        if leaf is None:
+            return False
+        about = [self.metadata.row_group(group.number).column(leaf) for group in groups if group.rows]
+        return all(each.is_stats_set and each.statistics.has_null_count for each in about)
 
     def size_of(self, group: RowGroup, positions: Sequence[int]) -> int:
         """Bytes of columns, without compression."""

@@ -1,13 +1,14 @@
 """Parts of filters that DataFusion evaluates exactly as `row_filter.py` does, in its own expressions.
 
 Whole numbers, booleans, dates, timestamps, decimals and texts, at the top level of a table, in columns that a
-file has in the table's own type. Floating-point numbers are not: it tells the zeros apart.
+file has in the table's own type. Floating-point numbers are not: it tells the zeros apart. Whether a value is
+NULL only where the file counts them: it takes a count that is not there for 0, and skips row groups by it.
 
 A maintainer must not break: constants have exactly the type of the column, so that nothing is cast; and a
 part of which anything is not in this list is not given away at all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from datafusion import Expr, col, lit
@@ -39,9 +40,11 @@ from cynosure.query.scan.row_filter import to_scalar
 _EXACT: Final = frozenset({BOOLEAN, INT, LONG, DATE, TIMESTAMP, TIMESTAMPTZ, STRING})
 Names = Mapping[int, str]
 """Of columns in the file, by field id."""
+Counts = Callable[[int], bool]
+"""Whether the file says of all its parts how many values of a field are NULL."""
 
 
-def find_pushable(expression: BoundExpression, names: Names) -> Expr | None:
+def find_pushable(expression: BoundExpression, names: Names, counts_nulls: Counts) -> Expr | None:
     """A part of a filter for DataFusion; `None` when it is not surely the same there."""
 
     def expand(node: BoundExpression) -> tuple[Sequence[BoundExpression], Join[Expr | None]]:
@@ -50,7 +53,7 @@ def find_pushable(expression: BoundExpression, names: Names) -> Expr | None:
                 return (left, right), lambda parts: _both(parts, is_and=True)
             case Or(left, right):
                 return (left, right), lambda parts: _both(parts, is_and=False)
-        leaf = _find_leaf(node, names)
+        leaf = _find_leaf(node, names, counts_nulls)
         return (), lambda _: leaf
 
     return fold(expression, expand)
@@ -69,11 +72,12 @@ def _both(parts: list[Expr | None], *, is_and: bool) -> Expr | None:
     return left & right if is_and else left | right
 
 
-def _find_leaf(node: BoundExpression, names: Names) -> Expr | None:
+def _find_leaf(node: BoundExpression, names: Names, counts_nulls: Counts) -> Expr | None:
     match node:
-        case BoundUnary("is-null" | "not-null" as op, BoundReference() as term) if _is_exact(term, names):
-            tested = column(names[term.id])
-            return tested.is_null() if op == "is-null" else tested.is_not_null()
+        case BoundUnary("is-null", BoundReference() as term) if _is_exact(term, names):
+            return column(names[term.id]).is_null() if counts_nulls(term.id) else None
+        case BoundUnary("not-null", BoundReference() as term) if _is_exact(term, names):
+            return column(names[term.id]).is_not_null()
         case BoundComparison(op, BoundReference() as term, value) if _is_exact(term, names):
             return _compare(op, column(names[term.id]), _literal(value, term.type))
         case BoundMembership(op, BoundReference() as term, values) if _is_exact(term, names):

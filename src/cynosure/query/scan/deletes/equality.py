@@ -1,11 +1,14 @@
 """Equality deletes: rows are gone whose values equal those of a row in a delete file, NULL to NULL.
 
+NaN equals NaN, however it is written in bits; the two zeros of floating-point columns differ, as in Java.
+
 Each column's values become numbers, those of the delete file numbering them, and several columns are joined
 into one number step by step; so any number of columns costs no loop over rows.
 
 A maintainer must not break: values are compared as the table's types, after promotion, of original rows.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -28,7 +31,8 @@ class EqualityDeletes:
         numbers."""
         self._joined: list[pa.Array] = []
         numbers = None
-        for values in deleted:
+        for given in deleted:
+            values = _with_one_nan(given)
             known = values.unique()
             self._known.append(known)
             own = pc.index_in(values, value_set=known)
@@ -54,7 +58,7 @@ class EqualityDeletes:
         numbers = None
         for at, (top, path) in enumerate(self._paths):
             # A value that no delete names has no number, and NULL is a value of its own in such a set.
-            own = pc.index_in(find_value(columns, top, path), value_set=self._known[at])
+            own = pc.index_in(_with_one_nan(find_value(columns, top, path)), value_set=self._known[at])
             if numbers is None:
                 numbers = own
                 continue
@@ -79,6 +83,13 @@ def check_ids(ids: Sequence[int], schema: Schema) -> None:
             raise NotReadable("Rows were deleted by a column inside a list or map", field_id=id_)
     if not ids:
         raise NotReadable("An equality delete names no columns")
+
+
+def _with_one_nan(values: pa.Array) -> pa.Array:
+    """The same values; a set of Arrow tells NaNs apart by their bits, of which there are many."""
+    if not pa.types.is_floating(values.type):
+        return values
+    return pc.if_else(pc.is_nan(values), pa.scalar(math.nan, values.type), values)
 
 
 def _join(numbers: pa.Array, own: pa.Array, count: int) -> pa.Array:
