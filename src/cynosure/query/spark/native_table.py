@@ -7,7 +7,7 @@ nobody in Spark asks the catalog, and no token of a user is there.
     schemas             the one that it is read with, as the current one, without columns that nobody can read
     partition specs     all, and an empty one as default: Iceberg then never takes a filter for done, so that
                         Spark looks at every row itself; and old schemas fit, whatever the table is split by
-    properties          the name mapping; others may name classes to load
+    properties          none: some name classes to load
 
 A maintainer must not break: what is not listed here does not get to Spark.
 """
@@ -25,8 +25,8 @@ from cynosure.query.arrow_types import find_unsupported
 from cynosure.query.engine import FragmentReport, OnFragment, Relation
 from cynosure.query.errors import NotReadable
 from cynosure.query.scan_task import Mask, ScanTask
+from cynosure.query.spark.native_limits import find_native
 
-NAME_MAPPING: Final = "schema.name-mapping.default"
 _KEPT: Final = (
     "format-version",
     "table-uuid",
@@ -86,27 +86,28 @@ class NativeAnswers:
 
 
 def without_scans(relations: Sequence[Relation]) -> tuple[Relation, ...]:
-    """What is left for the broker: rows that do not come from files of a table."""
+    """What is left for the broker: rows that Iceberg's reader does not give."""
     return tuple(
-        each if each.table is None else msgspec.structs.replace(each, fragments=()) for each in relations
+        each if find_native(each) is None else msgspec.structs.replace(each, fragments=())
+        for each in relations
     )
 
 
 def report_scans(relations: Sequence[Relation], elapsed_ms: int, on_fragment: OnFragment) -> None:
     """All of a statement's scans are done: Iceberg's reader says nothing of one alone, nor of its rows."""
     for relation in relations:
-        for task in relation.fragments if relation.table is not None else ():
+        for task in relation.fragments if find_native(relation) is not None else ():
             if isinstance(task, ScanTask):
                 on_fragment(FragmentReport(task.fragment_id, True, elapsed_ms, 0))
 
 
 def make_table(relation: Relation) -> NativeTable | None:
-    """Of a relation; `None` for rows that do not come from a table's files."""
-    task = next(iter(relation.fragments), None)
-    if relation.table is None or not isinstance(task, ScanTask):
+    """Of a relation; `None` for rows that Iceberg's reader does not give."""
+    task = find_native(relation)
+    if relation.table is None or task is None:
         return None
     schema = msgspec.json.decode(task.schema)
-    narrowed = narrow(relation.table.metadata, relation.table.snapshot_id, schema, task.name_mapping)
+    narrowed = narrow(relation.table.metadata, relation.table.snapshot_id, schema)
     return NativeTable(
         metadata=msgspec.json.encode(narrowed).decode(),
         schema=task.schema,
@@ -120,9 +121,7 @@ def make_table(relation: Relation) -> NativeTable | None:
     )
 
 
-def narrow(
-    metadata: dict[str, Any], snapshot_id: int, schema: dict[str, Any], name_mapping: bytes
-) -> dict[str, Any]:
+def narrow(metadata: dict[str, Any], snapshot_id: int, schema: dict[str, Any]) -> dict[str, Any]:
     """Metadata of a table that has one snapshot, and this schema."""
     snapshot = next(
         (each for each in metadata.get("snapshots") or () if each["snapshot-id"] == snapshot_id), None
@@ -147,7 +146,7 @@ def narrow(
         "default-spec-id": unsplit["spec-id"],
         "sort-orders": orders,
         "default-sort-order-id": 0,
-        "properties": {NAME_MAPPING: name_mapping.decode()} if name_mapping else {},
+        "properties": {},
         "current-snapshot-id": snapshot_id,
         "snapshots": [{**snapshot, "schema-id": schema_id}],
         "refs": {"main": {"snapshot-id": snapshot_id, "type": "branch"}},

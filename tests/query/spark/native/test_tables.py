@@ -27,6 +27,7 @@ from tests.query.spark.native.world import to_relation
 from tests.query.spark.world import Sparks, relation
 
 ROWS = 300
+PREFIXES = ("starts-with", "not-starts-with")
 
 
 def make_base(directory: Path, **others: Any) -> ScanTask:
@@ -207,6 +208,9 @@ def test_partitions_do_not_make_a_filter_superfluous(natives: Sparks, tmp_path: 
         ("eq", -0.0),
         ("not-eq", 0.0),
         ("not-in", [5.0, 0.0]),
+        # So many that Spark makes a set of them.
+        ("in", [float(each) for each in range(6, 20)] + [0.0]),
+        ("not-in", [float(each) for each in range(6, 20)] + [-0.0]),
     ]
     tasks = {
         f"{op} {value}": replace(base, row_filter=_json(reference(op, 2, value))) for op, value in filters
@@ -214,6 +218,65 @@ def test_partitions_do_not_make_a_filter_superfluous(natives: Sparks, tmp_path: 
     spec = (PartitionField("part", "identity", source_id=2, field_id=1000),)
     partitions = tuple((each,) for each in values)
     assert check_same(natives, tasks, tmp_path, spec=spec, partitions=partitions) > 10
+
+
+def test_empty_prefixes_and_partitions_of_prefixes(natives: Sparks, tmp_path: Path):
+    """`LIKE '%'`. Iceberg fails on it where such a partition is NULL."""
+    values = ["abc", "", None]
+    files = []
+    for at, value in enumerate(values):
+        schema = pa.schema([numbered("id", pa.int64(), 1), numbered("part", pa.string(), 2)])
+        table = pa.table([[at], pa.array([value], pa.string())], schema=schema)
+        files.append(write(tmp_path / f"{at}.parquet", table))
+    base = make_task(tmp_path, files, [column(1, "id", "long"), column(2, "part", "string")])
+    tasks = {op: replace(base, row_filter=_json(reference(op, 2, ""))) for op in PREFIXES}
+    spec = (PartitionField("part", "truncate[2]", source_id=2, field_id=1000),)
+    partitions = tuple((each and each[:2],) for each in values)
+    assert check_same(natives, tasks, tmp_path, spec=spec, partitions=partitions) == 2
+
+
+def test_files_of_other_writers(natives: Sparks, tmp_path: Path):
+    """They have no ids. Iceberg takes milliseconds for microseconds: rows of 2023 would pass as of 1970."""
+    moments = pa.array([0, 1_700_000_000_000, None], pa.timestamp("ms"))
+    count = pa.array([1, 65_535, None], pa.uint16())
+    table = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "at": moments, "count": count})
+    fields = [column(1, "id", "long"), column(2, "at", "timestamp"), column(3, "count", "int")]
+    names = _json([{"field-id": each["id"], "names": [each["name"]]} for each in fields])
+    base = make_task(tmp_path, [write(tmp_path / "f.parquet", table)], fields, name_mapping=names)
+    tasks = {
+        "all": base,
+        "before": replace(base, row_filter=_json(reference("lt", 2, "2020-01-01T00:00:00"))),
+        "after": replace(base, row_filter=_json(reference("gt", 2, "2020-01-01T00:00:00"))),
+    }
+    assert check_same(natives, tasks, tmp_path) == 5
+
+
+def test_equality_deletes_by_bytes_of_one_length(natives: Sparks, tmp_path: Path):
+    """Iceberg keeps the last value of the file."""
+    schema = pa.schema([numbered("id", pa.int64(), 1), numbered("key", pa.binary(2), 2)])
+    keys = [b"aa", b"bb", b"cc", None]
+    file = write(tmp_path / "f.parquet", pa.table([range(4), pa.array(keys, pa.binary(2))], schema=schema))
+    gone = pa.table([pa.array([b"aa", b"cc"], pa.binary(2))], schema=pa.schema([schema.field(1)]))
+    task = make_task(tmp_path, [file], [column(1, "id", "long"), column(2, "key", "fixed[2]")])
+    task = deleting(task, write_equality(tmp_path / "e.parquet", gone, [2]))
+    assert check_same(natives, {"fixed": task}, tmp_path) == 2
+
+
+def test_dates_that_became_timestamps(natives: Sparks, tmp_path: Path):
+    schema = pa.schema([numbered("id", pa.int64(), 1), numbered("at", pa.date32(), 2)])
+    days = pa.array([0, -1], pa.int32()).cast(pa.date32())
+    file = write(tmp_path / "f.parquet", pa.table([[1, 2], days], schema=schema))
+    task = make_task(tmp_path, [file], [column(1, "id", "long"), column(2, "at", "timestamp")])
+    earlier = {"type": "struct", "schema-id": 3, "fields": [column(2, "at", "date")]}
+    assert check_same(natives, {"dates": task}, tmp_path, version=3, schemas=(earlier,)) == 2
+
+
+def test_names_of_the_columns_of_iceberg(natives: Sparks, tmp_path: Path):
+    schema = pa.schema([numbered("_file", pa.int64(), 1), numbered("_deleted", pa.int64(), 2)])
+    file = write(tmp_path / "f.parquet", pa.table([[1, 2], [0, 1]], schema=schema))
+    task = make_task(tmp_path, [file], [column(1, "_file", "long"), column(2, "_deleted", "long")])
+    task = replace(task, row_filter=_json(reference("eq", 2, 0)))
+    assert check_same(natives, {"names": task}, tmp_path) == 1
 
 
 def test_counting_needs_no_columns(natives: Sparks, tmp_path: Path):
