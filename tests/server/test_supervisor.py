@@ -94,3 +94,36 @@ async def test_a_stop_during_the_pause_before_a_restart_ends_at_once() -> None:
     await running  # not a day later
 
     assert supervisor._processes == {}
+
+
+async def test_the_last_child_is_asked_to_end_when_the_others_have(tmp_path: Path) -> None:
+    ended = tmp_path / "ended"
+
+    def named(name: str, seconds: float, *, is_last: bool = False) -> ChildSpec:
+        program = f"""import os, signal, time
+def end(*_):
+    time.sleep({seconds})
+    with open({str(ended)!r}, 'a') as file:
+        file.write({name!r})
+    os._exit(0)
+signal.signal(signal.SIGTERM, end)
+{READY}
+time.sleep(600)
+"""
+        return ChildSpec(name, (sys.executable, "-S", "-c", program), is_last=is_last)
+
+    await supervise(
+        named("c", 0.0, is_last=True),
+        named("a", 0.3),
+        named("b", 0.6),
+        on_ready=lambda _: os.kill(os.getpid(), signal.SIGTERM),
+    ).run()
+
+    assert ended.read_text() == "abc"
+
+
+async def test_a_last_child_that_cannot_start_does_not_wait_for_the_others() -> None:
+    sleeping = ChildSpec("sleeping", (sys.executable, "-S", "-c", f"import time; {READY} time.sleep(600)"))
+
+    with pytest.raises(ChildFailed, match="could not start"):
+        await supervise(child("raise SystemExit(1)", is_last=True), sleeping).run()

@@ -42,6 +42,8 @@ class ChildSpec:
     environment: Mapping[str, str] = field(default_factory=dict)
     on_exit: Callable[[], None] = lambda: None
     """Called after each end of the child, before it is started again."""
+    is_last: bool = False
+    """Asked to end when the others have ended: what they finish, they finish with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class Supervisor:
         self._on_ready = on_ready
         self._ready: dict[str, Any] = {}
         self._processes: dict[str, asyncio.subprocess.Process] = {}
+        self._kept: dict[str, asyncio.Task[None]] = {}
         self._stopping = asyncio.Event()
         self._fault: ChildFailed | None = None
 
@@ -87,7 +90,8 @@ class Supervisor:
             loop.add_signal_handler(number, self._stopping.set)
         loop.add_signal_handler(signal.SIGHUP, self._forward, signal.SIGHUP)
         try:
-            await asyncio.gather(*(self._keep(child) for child in self._children))
+            self._kept = {child.name: asyncio.create_task(self._keep(child)) for child in self._children}
+            await asyncio.gather(*self._kept.values())
         finally:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 loop.remove_signal_handler(number)
@@ -145,6 +149,8 @@ class Supervisor:
             stopping = asyncio.create_task(self._stopping.wait())
             try:
                 await asyncio.wait({ending, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                if child.is_last:
+                    await self._wait_for_others(ending)
                 if not ending.done():
                     await self._stop(process, ending)
                 return await ending, child.name in self._ready
@@ -171,6 +177,12 @@ class Supervisor:
             self._ready[child.name] = msgspec.json.decode(received)
             if is_first and len(self._ready) == len(self._children):
                 self._on_ready(self._ready)
+
+    async def _wait_for_others(self, ending: asyncio.Task[int]) -> None:
+        """Until all that end before the last ones have ended, or the child itself has."""
+        for other in self._children:
+            if not other.is_last:
+                await asyncio.wait({self._kept[other.name], ending}, return_when=asyncio.FIRST_COMPLETED)
 
     async def _stop(self, process: asyncio.subprocess.Process, ending: asyncio.Task[int]) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -98,7 +98,13 @@ def _list_children(
 
 
 def _catalog(source: SettingsSource) -> ChildSpec:
-    return ChildSpec(name=CATALOG, argv=(sys.executable, "-m", "cynosure.server.catalog"), order=source)
+    return ChildSpec(
+        name=CATALOG,
+        argv=(sys.executable, "-m", "cynosure.server.catalog"),
+        order=source,
+        # Statements and tasks that others finish on their way out are recorded here.
+        is_last=True,
+    )
 
 
 def _with(source: SettingsSource, overrides: Mapping[str, Any]) -> SettingsSource:

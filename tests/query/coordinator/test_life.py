@@ -10,9 +10,11 @@ import pyarrow as pa
 import pytest
 from msgspec import structs
 
+from cynosure.common.clock import SystemClock
 from cynosure.common.errors import Conflict, Expired, NotAuthenticated, NotFound, Unavailable
 from cynosure.common.telemetry.metrics import render, start_metrics, stop_metrics
 from cynosure.query.catalog_access.port import QueryEvent
+from cynosure.query.coordinator.auditing import Auditor
 from cynosure.query.coordinator.statement import State
 from cynosure.query.engine import EngineQuery, WorkerInfo
 from cynosure.query.errors import (
@@ -98,6 +100,18 @@ async def test_pages_rows_and_audit():
     assert (event.outcome, event.rows, event.engine, event.error) == ("FINISHED", 25, "local", "")
     assert "secret" not in event.sql
     assert "?" in event.sql
+
+
+async def test_an_event_that_cannot_be_recorded_is_logged_whole(caplog: pytest.LogCaptureFixture):
+    session, auditor = SmallSession(), Auditor(SystemClock(), random.Random(1))
+    session.failures = [Unavailable("The server cannot be reached")] * 100
+    event = QueryEvent("id", "FAILED", "SELECT ?", ("a.b.c",), (), 0, 0, 1, "local", error="QueryFailed")
+    auditor.record(session, event)  # type: ignore[arg-type]
+    await auditor.flush(0.05)
+    [line] = [each for each in caplog.records if each.getMessage() == "query.audit.lost"]
+    fields = vars(line)["cynosure_fields"]
+    assert (fields["statement-id"], fields["sql"], fields["kind"]) == ("id", "SELECT ?", "QueryFailed")
+    assert isinstance(fields["error"], asyncio.CancelledError)
 
 
 async def test_a_failure_is_an_event_too_and_the_error_of_every_fetch():

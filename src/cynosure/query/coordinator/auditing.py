@@ -72,4 +72,6 @@ class Auditor:
 
     def _lose(self, event: QueryEvent, error: BaseException) -> None:
         UNRECORDED.inc()
-        _log.event("query.audit.lost", level=ERROR, error=error, **msgspec.to_builtins(event))
+        # The event has an `error` of its own, and a line has one: how the statement failed is its `kind`.
+        fields = msgspec.to_builtins(event)
+        _log.event("query.audit.lost", level=ERROR, error=error, kind=fields.pop("error"), **fields)
