@@ -269,6 +269,7 @@ def test_who_may_not_is_told_the_privilege_and_who_is_nobody_is_told_that(
     assert "PRINCIPAL_LIST" in denied.err
     assert "gives no token" in wrong.err
     assert "cannot be reached" in unreachable.err
+    assert "url: http://127.0.0.1:1\n" in unreachable.err, "which, where a profile or a variable chose it"
     assert "Traceback" not in denied.err + wrong.err + unreachable.err
 
 
@@ -280,6 +281,17 @@ def test_the_first_command_in_an_empty_directory_prints_one_document(
     made = document(cynosure("catalogs", "create", "lake", "--json"))
 
     assert made["name"] == "lake"
+
+
+def test_a_gateway_principal_that_was_there_says_that_no_file_was_written(cynosure: Cynosure) -> None:
+    made = cynosure("gateway", "init", "--credentials-file", "one.json")
+    again = cynosure("gateway", "init", "--credentials-file", "two.json")
+
+    assert (made.code, again.code) == (0, 0)
+    assert Path("one.json").exists()
+    assert not Path("two.json").exists()
+    assert "two.json was not written" in again.err
+    assert "rotate-credentials cynosure-gateway --credentials-file two.json" in again.err
 
 
 def test_a_catalog_elsewhere_needs_a_location(cynosure: Cynosure, server: CatalogServer) -> None:

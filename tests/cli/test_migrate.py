@@ -48,6 +48,21 @@ def test_a_dry_run_tells_obstacles_of_all_pages_and_ends_with_1(
     assert [each["outcome"] for each in json.loads(report.read_text())] == ["ready", "obstacle"]
 
 
+def test_a_report_that_cannot_be_written_ends_it_before_anything_is_asked(
+    cynosure: Cynosure, who: tuple[str, ...], tmp_path: Path
+) -> None:
+    script = Script()
+    with serve(script) as address:
+        ended = cynosure(
+            "migrate", "far", "--yes", "--report", str(tmp_path / "none" / "x"), "--url", address, *who
+        )
+
+    assert ended.code == 1
+    assert script.asked == []
+    assert "The file cannot be written" in ended.err
+    assert "field: --report" in ended.err
+
+
 def test_with_obstacles_nothing_is_begun(cynosure: Cynosure, who: tuple[str, ...]) -> None:
     script = Script()
     script.answers = [page(), *SURVEYED, page()]

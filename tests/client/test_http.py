@@ -148,8 +148,9 @@ async def test_a_change_that_only_met_a_busy_server_was_not_applied() -> None:
 
 async def test_nobody_listening_means_nothing_applied(processes) -> None:
     async with client_of(f"http://127.0.0.1:{processes.reserve_port()}") as client:
-        with pytest.raises(Unavailable, match="cannot be reached"):
+        with pytest.raises(Unavailable, match="cannot be reached") as caught:
             await client.request("POST", "/x", timeout_s=1)
+    assert "url" not in caught.value.details, "others may read it, who are not to know our addresses"
 
 
 @pytest.mark.parametrize(("method", "expected"), [("GET", Unavailable), ("POST", OutcomeUnknown)])

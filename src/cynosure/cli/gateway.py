@@ -4,6 +4,7 @@ A maintainer must not break: the secret goes into a file of mode 0600 and nowher
 before the secret is.
 """
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,4 +67,12 @@ def init(
         tell(f"Its credentials are in {credentials_file}. Start the gateway with them:")
         tell(f"  cynosure serve gateway --credentials-file {credentials_file}")
     else:
-        tell("It was there already; its credentials are as they were.")
+        file = str(credentials_file)
+        tell(f"It was there already: its credentials are as they were, and {file} was not written.")
+        tell("For another gateway: --principal NAME makes another one. For new credentials of this one:")
+        tell(
+            "  "
+            + shlex.join(
+                ("cynosure", "principals", "rotate-credentials", principal, "--credentials-file", file)
+            )
+        )

@@ -8,7 +8,7 @@ command, run again, goes on, or says that all is done and ends with 0.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -114,6 +114,8 @@ def migrate(
         raise BadInput("Nothing is moved when it is given up", field="--cancel", fix="Give it alone.")
     if copy:
         check_copy(into, keep_remote=keep_remote, cancel=cancel, writers_stopped=writers_stopped)
+    if report is not None:
+        _open_report(report, "a").close()
     if not (dry_run or cancel or yes):
         (confirm_copy if copy else _confirm)(catalog, into)
     choices = Choices(
@@ -192,7 +194,21 @@ def _write_report(file: Path, moved: "Moved") -> None:
     import msgspec
 
     lines = ",\n".join(msgspec.json.encode(each).decode() for each in moved.objects)
-    file.write_text(f"[\n{lines}\n]\n" if lines else "[]\n")
+    with _open_report(file, "w") as to:
+        to.write(f"[\n{lines}\n]\n" if lines else "[]\n")
+
+
+def _open_report(file: Path, mode: str) -> IO[str]:
+    """Tried before anything is moved: a report that cannot be written is no surprise at the end."""
+    try:
+        return file.open(mode, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(
+            "The file cannot be written",
+            field="--report",
+            fix="Name a file in a directory that you can write to.",
+            reason=error.strerror or type(error).__name__,
+        ) from error
 
 
 def _print_moved(

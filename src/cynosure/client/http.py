@@ -94,7 +94,8 @@ class HttpClient:
     ) -> None:
         """`transport` replaces the network: an application in this process answers.
 
-        `is_patient`: go on asking while nobody can be reached; a person at a terminal is told at once.
+        `is_patient`: go on asking while nobody can be reached; a person at a terminal is told at once, and
+        where that was.
         `on_wait` is told of requests that take long because the server says to come back later.
         """
         self.is_patient = is_patient
@@ -102,6 +103,7 @@ class HttpClient:
         self.clock = clock
         self.rng = rng
         self._connect_timeout_s = connect_timeout_s
+        self._where = {} if is_patient else {"url": base_url}
         is_tls = tls is not None or base_url.startswith("https:")
         # Our own processes on known addresses: a proxy from the environment must not come between.
         self._http = httpx.AsyncClient(
@@ -200,7 +202,7 @@ class HttpClient:
             finally:
                 await response.aclose()
         except httpx.TransportError as error:
-            _, ours = _translate(error)
+            _, ours = _translate(error, self._where)
             raise ours from error
 
     def _build(
@@ -230,7 +232,7 @@ class HttpClient:
             async with asyncio.timeout(timeout_s):
                 answer = await self._http.send(request)
         except httpx.TransportError as error:
-            return Failed(*_translate(error))
+            return Failed(*_translate(error, self._where))
         except TimeoutError:
             return Failed(
                 Failure.UNKNOWN,
@@ -271,7 +273,7 @@ async def _lines(response: httpx.Response) -> AsyncIterator[bytes]:
             yield line
 
 
-def _translate(error: httpx.TransportError) -> tuple[Failure, CynosureError]:
+def _translate(error: httpx.TransportError, details: Mapping[str, str]) -> tuple[Failure, CynosureError]:
     failure = classify_error(error)
     if failure is Failure.NOTHING_APPLIED:
         message, fix = "The server cannot be reached", "Check that it runs and that the address is right."
@@ -280,7 +282,7 @@ def _translate(error: httpx.TransportError) -> tuple[Failure, CynosureError]:
     else:
         message, fix = "The connection to the server broke", "Check the server's log and try again."
     reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return failure, Unavailable(message, fix=fix, reason=reason)
+    return failure, Unavailable(message, fix=fix, **details, reason=reason)
 
 
 def _last_error(error: CynosureError, *, may_be_applied: bool) -> CynosureError:

@@ -92,7 +92,8 @@ def check_storage(config: StorageConfig, *, file_roots: Sequence[Location]) -> N
                 "This server does not serve files at this location",
                 field="allowedLocations",
                 fix="Choose a location below one of: "
-                + (", ".join(root.text for root in file_roots) or "(none: files are not served here)"),
+                + (", ".join(root.text for root in file_roots) or "(none: files are not served here)")
+                + "; or have the server's storage.file_roots name its directory.",
                 location=location.text,
             )
     match config:
