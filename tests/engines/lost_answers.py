@@ -30,7 +30,7 @@ ALL_LOSSES: dict[Fault, float] = {
     CutAnswer(after_bytes=1): 0.06,
     LoseAnswer(hangs=True): 0.02,
 }
-GIVES_UP_S = 3.0
+GIVES_UP_S = 10.0
 """How long clients wait for an answer here."""
 SETTLES_S = 30.0
 """When at the latest a request has happened whose client gave up."""

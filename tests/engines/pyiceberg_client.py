@@ -3,7 +3,6 @@
 A maintainer must not break: every listing takes several pages (`rest-page-size`), as on a large catalog.
 """
 
-import uuid
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -48,10 +47,6 @@ def read(table: Table, **scan: object) -> list[tuple[int, str | None]]:
     """Ids and cities, in the order of the ids, through a scan of the data files."""
     found = table.scan(**scan).to_arrow().sort_by("id")  # type: ignore[arg-type]
     return list(zip(found["id"].to_pylist(), found["city"].to_pylist(), strict=True))
-
-
-def unique(word: str = "ns") -> str:
-    return f"{word}_{uuid.uuid4().hex[:10]}"
 
 
 def flatten(identifiers: Sequence[tuple[str, ...]]) -> list[str]:

@@ -16,7 +16,8 @@ from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransfor
 from pyiceberg.types import StringType
 
 from cynosure.testing.catalog_server import RestCatalog
-from tests.engines.pyiceberg_client import SCHEMA, connect, read, rows, unique
+from tests.engines.pyiceberg_client import SCHEMA, connect, read, rows
+from tests.names import unique
 
 BY_CITY = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "city"))
 

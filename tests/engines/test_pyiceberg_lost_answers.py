@@ -25,8 +25,9 @@ from tests.engines.lost_answers import (
     connect_with,
     happens,
 )
-from tests.engines.pyiceberg_client import SCHEMA, connect, flatten, read, rows, unique
+from tests.engines.pyiceberg_client import SCHEMA, connect, flatten, read, rows
 from tests.engines.soundness import assert_sound
+from tests.names import unique
 
 WRITERS = 3
 RETRIES = {

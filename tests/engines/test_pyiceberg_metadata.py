@@ -19,7 +19,8 @@ from pyiceberg.types import IntegerType, ListType, LongType, NestedField, String
 from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, ViewVersion
 
 from cynosure.testing.catalog_server import RestCatalog
-from tests.engines.pyiceberg_client import SCHEMA, connect, flatten, read, rows, unique
+from tests.engines.pyiceberg_client import SCHEMA, connect, flatten, read, rows
+from tests.names import unique
 
 ODD_NAMES = [
     "with.dot",

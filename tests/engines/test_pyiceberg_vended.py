@@ -22,7 +22,8 @@ from cynosure.testing.known_secrets import KNOWN
 from cynosure.testing.s3_servers import S3Server, find_s3_servers
 from tests.engines.conftest import MakeLake
 from tests.engines.poison import POISON
-from tests.engines.pyiceberg_client import ARROW, SCHEMA, connect, read, rows, unique
+from tests.engines.pyiceberg_client import ARROW, SCHEMA, connect, read, rows
+from tests.names import unique
 
 WAYS = ["vended by seaweedfs", "vended by minio", "signed for no-sts"]
 REFUSED = r"(?i)access.?denied|forbidden|sign request 403"

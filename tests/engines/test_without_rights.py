@@ -12,7 +12,8 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from cynosure.testing.admin import Admin, Grant
 from cynosure.testing.catalog_server import CatalogServer, ServedCatalog
 from cynosure.testing.login import Credential
-from tests.engines.pyiceberg_client import SCHEMA, connect, read, rows, unique
+from tests.engines.pyiceberg_client import SCHEMA, connect, read, rows
+from tests.names import unique
 
 
 @pytest.fixture(scope="module")
@@ -128,18 +129,19 @@ def test_a_reader_reads_and_does_not_write(root: Catalog, make_client: Callable[
 
 
 def test_a_writer_writes_and_does_not_drop(root: Catalog, make_client: Callable[..., Catalog]):
-    root.create_table("ns.w", SCHEMA).append(rows("Oslo"))
-    writer = make_client(Grant("TABLE_WRITE_DATA", ("ns",), "w"))
+    name = unique("w")
+    root.create_table(f"ns.{name}", SCHEMA).append(rows("Oslo"))
+    writer = make_client(Grant("TABLE_WRITE_DATA", ("ns",), name))
 
-    writer.load_table("ns.w").append(rows("Rome", first=2))
+    writer.load_table(f"ns.{name}").append(rows("Rome", first=2))
 
-    assert read(root.load_table("ns.w")) == [(1, "Oslo"), (2, "Rome")]
+    assert read(root.load_table(f"ns.{name}")) == [(1, "Oslo"), (2, "Rome")]
     for refused in (
-        lambda: writer.drop_table("ns.w"),
-        lambda: writer.rename_table("ns.w", "ns.mine"),
+        lambda: writer.drop_table(f"ns.{name}"),
+        lambda: writer.rename_table(f"ns.{name}", "ns.mine"),
         lambda: writer.load_table("ns.t"),
         lambda: writer.create_table("ns.mine", SCHEMA),
     ):
         with pytest.raises(ForbiddenError):
             refused()
-    root.drop_table("ns.w")
+    root.drop_table(f"ns.{name}")

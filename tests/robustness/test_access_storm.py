@@ -15,6 +15,7 @@ from cynosure.testing.admin import Admin, Grant
 from cynosure.testing.catalog_server import CatalogServer, start_catalog_server
 from cynosure.testing.harness.processes import Processes, ProcessFailed
 from cynosure.testing.login import make_credential
+from tests.names import unique
 
 from .phoenix import start_phoenix, until
 
@@ -117,19 +118,20 @@ async def test_what_one_server_takes_away_is_gone_with_the_next_request_on_the_o
     pair: tuple[CatalogServer, CatalogServer],
 ) -> None:
     first, second = pair
+    name = unique("ann")
     async with first.client() as http:
         admin = Admin(http)
-        ann = first.login_as(await admin.create_user("ann", "lake", READ)).token()
+        ann = first.login_as(await admin.create_user(name, "lake", READ)).token()
         for take, give in [
             (
-                lambda: admin.revoke("lake", "ann_catalog_role", READ),
-                lambda: admin.grant("lake", "ann_catalog_role", READ),
+                lambda: admin.revoke("lake", f"{name}_catalog_role", READ),
+                lambda: admin.grant("lake", f"{name}_catalog_role", READ),
             ),
             (
-                lambda: admin.take_catalog_role("lake", "ann_catalog_role", "ann_role"),
-                lambda: admin.assign_catalog_role("lake", "ann_catalog_role", "ann_role"),
+                lambda: admin.take_catalog_role("lake", f"{name}_catalog_role", f"{name}_role"),
+                lambda: admin.assign_catalog_role("lake", f"{name}_catalog_role", f"{name}_role"),
             ),
-            (lambda: admin.take_role("ann", "ann_role"), lambda: admin.assign_role("ann", "ann_role")),
+            (lambda: admin.take_role(name, f"{name}_role"), lambda: admin.assign_role(name, f"{name}_role")),
         ]:
             assert [await ask(server, ann) for server in pair] == [200, 200]
             await take()
@@ -137,7 +139,7 @@ async def test_what_one_server_takes_away_is_gone_with_the_next_request_on_the_o
             await give()
         assert [await ask(server, ann) for server in pair] == [200, 200]
 
-        await admin.delete_principal("ann")
+        await admin.delete_principal(name)
         assert [await ask(server, ann) for server in (second, first)] == [401, 401]
 
 
@@ -145,13 +147,14 @@ async def test_a_secret_that_was_reset_on_one_server_ends_its_tokens_on_the_othe
     pair: tuple[CatalogServer, CatalogServer],
 ) -> None:
     first, second = pair
+    name = unique("bob")
     async with first.client() as http:
         admin = Admin(http)
-        old = await admin.create_user("bob", "lake", READ)
+        old = await admin.create_user(name, "lake", READ)
         token = second.login_as(old).token()
         assert await ask(second, token) == 200
 
-        await admin.reset("bob")
+        await admin.reset(name)
 
         assert [await ask(server, token) for server in (second, first)] == [401, 401]
         with pytest.raises(AssertionError, match="401"):

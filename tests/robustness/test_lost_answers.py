@@ -21,7 +21,7 @@ from cynosure.testing.workload import Items
 
 pytestmark = pytest.mark.anyio
 
-IMPATIENT = PersistenceSettings(commit_deadline=timedelta(seconds=1))
+IMPATIENT = PersistenceSettings(commit_deadline=timedelta(seconds=3))
 
 
 def moves_a_reference(request: Request) -> bool:

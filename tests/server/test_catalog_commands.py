@@ -13,6 +13,7 @@ from cynosure.common.errors import NotFound
 from cynosure.common.progress import ignore_progress
 from cynosure.server.catalog_commands import ReopenParams
 from cynosure.testing.admin import MANAGEMENT
+from tests.names import unique
 
 pytestmark = pytest.mark.anyio
 
@@ -73,11 +74,12 @@ async def test_what_is_refused_through_the_socket_keeps_its_meaning(running) -> 
 
 
 async def test_a_dropped_catalog_is_gone_for_clients_at_once(running) -> None:
-    await running.create_catalog("brief")
+    name = unique("brief")
+    await running.create_catalog(name)
     async with running.as_root() as http:
-        there = await http.get("/api/catalog/v1/brief/namespaces")
-        dropped = await http.delete(f"{MANAGEMENT}/catalogs/brief")
-        gone = await http.get("/api/catalog/v1/brief/namespaces")
+        there = await http.get(f"/api/catalog/v1/{name}/namespaces")
+        dropped = await http.delete(f"{MANAGEMENT}/catalogs/{name}")
+        gone = await http.get(f"/api/catalog/v1/{name}/namespaces")
 
     assert (there.status_code, dropped.status_code, gone.status_code) == (200, 204, 404)
 

@@ -39,7 +39,7 @@ class Impatient(GuardedProtocol):
 class LessImpatient(Impatient):
     """For tests that must be faster than it."""
 
-    idle_s = 1.0
+    idle_s = 3.0
 
 
 _DATE = re.compile(rb"date: [^\r]*\r\n")

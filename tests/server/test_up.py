@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog
 
+from cynosure.server.settings import SettingsSource
+from cynosure.server.up import choose_patience_s
 from cynosure.testing.admin import Admin
 from cynosure.testing.catalog_server import ServedCatalog
 
@@ -109,7 +111,7 @@ async def test_sql_over_tables_of_up_by_one_command(serve, run_cli, monkeypatch)
 
 
 async def test_when_up_is_killed_its_services_end_and_it_can_be_started_again_at_once(
-    serve, http, has_ended
+    serve, http, has_ended, wait_until
 ) -> None:
     """I23."""
     served = await serve(**UP)
@@ -119,8 +121,15 @@ async def test_when_up_is_killed_its_services_end_and_it_can_be_started_again_at
     await served.process.restart()
 
     assert len(services) == 3
-    assert all(map(has_ended, services))
+    await wait_until(lambda: all(map(has_ended, services)))
     assert (await http.get(f"{served.url}/health/ready")).status_code == 200
+
+
+def test_who_comes_after_a_killed_up_waits_as_long_as_its_services_may_take() -> None:
+    long = SettingsSource(overrides={"query.gateway.drain": "10m", "server.shutdown_grace": "2m"}).load()
+
+    assert choose_patience_s(SettingsSource().load()) >= 90
+    assert choose_patience_s(long) > 12 * 60
 
 
 @pytest.mark.usefixtures("no_gateway")

@@ -1,5 +1,6 @@
 """The prompt, on a terminal of its own."""
 
+import codecs
 import os
 import pty
 import re
@@ -18,6 +19,8 @@ from cynosure.query.errors import SqlError
 from cynosure.testing.scripted_statements import Script, ScriptedStatements
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
+_CUT = re.compile(r"\x1b(\[[0-9;?]*)?\Z")
+"""The beginning of such a sequence."""
 _PATIENCE_S = 60.0
 
 
@@ -37,6 +40,9 @@ class Terminal:
         )
         os.close(theirs)
         self._seen = ""
+        # What comes may be cut anywhere.
+        self._unread = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def type(self, text: str) -> None:
         os.write(self._ours, text.encode())
@@ -51,9 +57,11 @@ class Terminal:
                 self.type(pressing)
                 continue
             try:
-                chunk = os.read(self._ours, 65536).decode(errors="replace")
+                chunk = self._unread + self._decoder.decode(os.read(self._ours, 65536))
             except OSError as error:
                 raise AssertionError(f"{text!r} is not in {self._seen!r}") from error
+            whole = _CUT.sub("", chunk)
+            chunk, self._unread = whole, chunk[len(whole) :]
             if "\x1b[6n" in chunk:
                 # The prompt asks where the cursor is, as every terminal knows.
                 os.write(self._ours, b"\x1b[1;1R")

@@ -32,6 +32,7 @@ from cynosure.testing.harness.processes import ManagedProcess, Processes
 from cynosure.testing.login import Credential, make_credential
 from cynosure.testing.s3_servers import VARIABLES, S3Server, parse_s3_server
 from tests.delegation.http.conftest import BASE
+from tests.names import unique
 
 pytestmark = [pytest.mark.anyio, pytest.mark.s3]
 
@@ -94,27 +95,28 @@ async def test_a_purge_travels_over_mutual_tls_and_outlives_restarts_of_either_s
     running: Running, minio: S3Server
 ) -> None:
     pair, lake, service = running
-    places = {name: await make_table(pair.catalog, lake, name) for name in ("a", "b", "c", "beside")}
-    untouched = minio.list_below(places["beside"])
-    assert len(minio.list_below(places["a"])) >= 6
+    a, b, c, beside = names = [unique(word) for word in ("a", "b", "c", "beside")]
+    places = {name: await make_table(pair.catalog, lake, name) for name in names}
+    untouched = minio.list_below(places[beside])
+    assert len(minio.list_below(places[a])) >= 6
 
-    assert (await drop(lake, "a")).status_code == 204
-    assert not minio.list_below(places["a"])
-    assert not await exists(lake, "a")
+    assert (await drop(lake, a)).status_code == 204
+    assert not minio.list_below(places[a])
+    assert not await exists(lake, a)
 
     # The service is away: nothing is lost, and nothing half done.
     assert await service.stop() == 0
-    refused = await drop(lake, "b")
+    refused = await drop(lake, b)
     assert refused.status_code >= 500
-    assert minio.list_below(places["b"])
+    assert minio.list_below(places[b])
     await service.restart()
-    await _until_purged(lake, minio, "b", places["b"])
+    await _until_purged(lake, minio, b, places[b])
 
     await pair.catalog.process.restart()
-    assert (await drop(lake, "c")).status_code == 204
-    assert not minio.list_below(places["c"])
-    assert minio.list_below(places["beside"]) == untouched
-    assert await exists(lake, "beside")
+    assert (await drop(lake, c)).status_code == 204
+    assert not minio.list_below(places[c])
+    assert minio.list_below(places[beside]) == untouched
+    assert await exists(lake, beside)
     assert "Traceback" not in service.log()
 
 
@@ -157,16 +159,17 @@ async def test_dropped_tables_are_shown_to_the_service_to_read_and_not_to_delete
     running: Running, minio: S3Server
 ) -> None:
     pair, lake, _ = running
-    place = await make_table(pair.catalog, lake, "restorable", appends=1)
+    name = unique("restorable")
+    place = await make_table(pair.catalog, lake, name, appends=1)
     principal = json.loads(pair.credentials.read_text())
     login = pair.catalog.login_as(Credential(principal["clientId"], principal["clientSecret"]))
     ours = f"/api/catalog/cynosure/v1/{lake.name}"
     asks = {"X-Iceberg-Access-Delegation": "vended-credentials"}
     async with lake.client() as http:
-        await http.delete(f"{lake.url}/namespaces/ns/tables/restorable")
+        await http.delete(f"{lake.url}/namespaces/ns/tables/{name}")
     async with pair.catalog.client(login) as service:
         dropped = (await service.get(f"{ours}/dropped")).json()["dropped"]
-        [drop_id] = [each["id"] for each in dropped if each.get("name") == "restorable"]
+        [drop_id] = [each["id"] for each in dropped if each.get("name") == name]
         loaded = await service.get(f"{ours}/dropped/{drop_id}", headers=asks)
         missing = [await service.get(f"{ours}/dropped/{number}") for number in ("1", "x")]
 

@@ -19,6 +19,7 @@ from cynosure.query.catalog_access.wire import PlanPage
 from cynosure.query.scan_task import Mask, ScanTask
 from cynosure.testing.scan_kit import SALT, read_rows, reference
 from tests.delegation.spark.world import Lake
+from tests.names import unique
 
 MERGE_ON_READ = ", ".join(f"'write.{each}.mode'='merge-on-read'" for each in ("delete", "update", "merge"))
 SHOWN = """
@@ -138,15 +139,16 @@ def check(lake: Lake, name: str, kinds: set[str]) -> ScanTask:
 
 @pytest.mark.timeout(600)
 def test_position_and_equality_deletes_of_local_files(local_lake: Lake) -> None:
-    make_table(local_lake, "governed2", 2)
-    check(local_lake, "governed2", {"position"})
+    name = unique("governed2")
+    make_table(local_lake, name, 2)
+    check(local_lake, name, {"position"})
     order = local_lake.order(TaskType.DATA_COMPACTION, ("x", "y"))
     for value in (41, 42, 601):
-        given = {"table": "ns.governed2", "value": value}
+        given = {"table": f"ns.{name}", "value": value}
         local_lake.loop.run(local_lake.runner.run("test-equality-delete", given, local_lake.context(order)))
-    local_lake.sql("INSERT INTO c.ns.governed2 (id, day) VALUES (42, DATE '1969-12-31')")
+    local_lake.sql(f"INSERT INTO c.ns.{name} (id, day) VALUES (42, DATE '1969-12-31')")
 
-    task = check(local_lake, "governed2", {"position", "equality"})
+    task = check(local_lake, name, {"position", "equality"})
 
     # The row that came after the delete is there, and the one before it is not.
     assert [row["title"] for row in read_rows(task) if row["id"] in (41, 42, 601)] == [None]
@@ -154,5 +156,6 @@ def test_position_and_equality_deletes_of_local_files(local_lake: Lake) -> None:
 
 @pytest.mark.timeout(600)
 def test_deletion_vectors_of_a_store_with_vended_credentials(s3_lake: Lake) -> None:
-    make_table(s3_lake, "governed3", 3, "PARTITIONED BY (day, truncate(2, name))")
-    check(s3_lake, "governed3", {"vector"})
+    name = unique("governed3")
+    make_table(s3_lake, name, 3, "PARTITIONED BY (day, truncate(2, name))")
+    check(s3_lake, name, {"vector"})

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from tests.engines.planning_server import PLANNED, VENDED, PlanningLake, open_planning_lake
 from tests.engines.pyiceberg_client import connect
 from tests.engines.spark.conftest import Sql, configure
+from tests.names import unique
 
 pytestmark = pytest.mark.s3
 
@@ -132,17 +133,18 @@ def test_an_older_snapshot_is_read_in_its_own_schema(sql: Sql, table: str):
 
 @pytest.mark.usefixtures("catalogs")
 def test_deletes_of_spark_are_read_by_pyiceberg_through_a_plan(lake: PlanningLake, sql: Sql):
-    for version in (2, 3):
+    names = {version: f"ns.{unique(f'deletes{version}')}" for version in (2, 3)}
+    for version, name in names.items():
         sql(f"""
-            CREATE TABLE alone.ns.deletes{version} USING iceberg
+            CREATE TABLE alone.{name} USING iceberg
             TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = 'merge-on-read')
             AS SELECT /*+ COALESCE(1) */ id FROM range(0, 10)
         """)
-        sql(f"DELETE FROM alone.ns.deletes{version} WHERE id % 3 = 0")
+        sql(f"DELETE FROM alone.{name} WHERE id % 3 = 0")
     before = lake.count("planTableScan")
 
     with connect(lake.served.to_rest(), **VENDED, **PLANNED) as client:
-        found = [read_ids(client.load_table(f"ns.deletes{version}")) for version in (2, 3)]
+        found = [read_ids(client.load_table(name)) for name in names.values()]
 
     assert found == [[1, 2, 4, 5, 7, 8]] * 2
     assert lake.count("planTableScan") == before + 2

@@ -13,6 +13,7 @@ from cynosure.testing.s3_servers import S3Server, find_s3_servers
 from tests.engines.conftest import MakeLake
 from tests.engines.short_lived import short_lived
 from tests.engines.spark.conftest import Sql, configure
+from tests.names import unique
 
 WAYS = {
     "seaweedfs": "vended-credentials",
@@ -49,7 +50,7 @@ def open_lake(spark: SparkSession, rest: RestCatalog, way: str, **properties: st
 
 
 def test_rows_are_created_changed_and_read(sql: Sql, lake: str):
-    name = f"{lake}.ns.changed"
+    name = f"{lake}.ns.{unique('changed')}"
     sql(f"CREATE TABLE {name} USING iceberg AS SELECT id, concat('d', id) AS data FROM range(1, 5)")
     sql(f"INSERT INTO {name} VALUES (5, 'd5')")
     sql(f"DELETE FROM {name} WHERE id = 2")
@@ -65,7 +66,7 @@ def test_rows_are_created_changed_and_read(sql: Sql, lake: str):
 
 
 def test_a_file_of_several_parts_is_written_and_read(sql: Sql, lake: str):
-    name = f"{lake}.ns.large"
+    name = f"{lake}.ns.{unique('large')}"
     sql(f"""
         CREATE TABLE {name} USING iceberg AS
         SELECT /*+ COALESCE(1) */ id, rand(7) AS noise FROM range(0, 1000000, 1, 1)
@@ -86,13 +87,14 @@ def list_files(store: S3Server, location: str) -> set[str]:
 
 
 def test_maintenance_rewrites_and_deletes_files(sql: Sql, lake: str, store: S3Server):
-    name = f"{lake}.ns.kept"
+    table = f"ns.{unique('kept')}"
+    name = f"{lake}.{table}"
     sql(f"CREATE TABLE {name} USING iceberg AS SELECT /*+ REPARTITION(3) */ id FROM range(0, 3, 1, 1)")
     before = {path for (path,) in sql(f"SELECT file_path FROM {name}.files")}
 
-    sql(f"CALL {lake}.system.rewrite_data_files(table => 'ns.kept', options => map('rewrite-all', 'true'))")
+    sql(f"CALL {lake}.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))")
     sql(
-        f"CALL {lake}.system.expire_snapshots(table => 'ns.kept', older_than => TIMESTAMP '2999-01-01', "
+        f"CALL {lake}.system.expire_snapshots(table => '{table}', older_than => TIMESTAMP '2999-01-01', "
         "retain_last => 1)"
     )
 

@@ -1,5 +1,6 @@
 """Streams between scans in Spark's Python workers and the broker: what plans do to them."""
 
+import random
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,11 @@ from cynosure.testing.scan_kit import reference, task_from_arrow
 from tests.query.spark.world import Sparks, relation
 
 HALVES = ([{"n": number} for number in range(0, 1_000, 2)], [{"n": number} for number in range(1, 1_000, 2)])
+
+
+def fresh_view() -> str:
+    """One that the broker has not heard of: it remembers what ended, of a first try too."""
+    return f"cyn_{random.randrange(1_000, 10**9)}"
 
 
 def streams_of(broker: Broker, view: str) -> list[TaskRow]:
@@ -55,17 +61,18 @@ def governed(directory: Path, view: str, *, files: int = 4) -> Relation:
 
 
 @pytest.mark.parametrize(
-    ("view", "sql", "row"),
+    ("sql", "row"),
     [
-        ("cyn_71", "WITH c AS (SELECT n FROM {}) SELECT count(*) FROM c x JOIN c y ON x.n = y.n + 1", 999),
-        ("cyn_72", "SELECT sum(n) FROM (SELECT n FROM {0} UNION ALL SELECT n FROM {0})", 999_000),
-        ("cyn_73", "SELECT count(*) FROM {0} WHERE n > (SELECT avg(n) FROM {0})", 500),
+        ("WITH c AS (SELECT n FROM {}) SELECT count(*) FROM c x JOIN c y ON x.n = y.n + 1", 999),
+        ("SELECT sum(n) FROM (SELECT n FROM {0} UNION ALL SELECT n FROM {0})", 999_000),
+        ("SELECT count(*) FROM {0} WHERE n > (SELECT avg(n) FROM {0})", 500),
     ],
     ids=["cte", "union", "subquery"],
 )
 def test_a_relation_that_a_plan_reads_in_two_places_fences_nobody(
-    sparks: Sparks, spark_broker: Broker, view: str, sql: str, row: int
+    sparks: Sparks, spark_broker: Broker, sql: str, row: int
 ) -> None:
+    view = fresh_view()
     rows = sparks.rows(sql.format(view), relation(view, {"n": LONG}, *HALVES))
 
     assert rows == [(row,)]
@@ -79,36 +86,39 @@ def test_a_relation_that_a_plan_reads_in_two_places_fences_nobody(
 def test_a_limit_is_no_failure_and_leaves_no_stream(sparks: Sparks, spark_broker: Broker) -> None:
     many = pa.Table.from_batches(pa.table({"n": range(1_000_000)}).to_batches(max_chunksize=4_000))
 
-    table = sparks.table("SELECT n FROM cyn_74 LIMIT 3", relation("cyn_74", {"n": LONG}, many, many))
+    view = fresh_view()
+    table = sparks.table(f"SELECT n FROM {view} LIMIT 3", relation(view, {"n": LONG}, many, many))
 
     assert table.num_rows == 3
-    assert Outcome.FAILED not in {each.outcome for each in ended_streams(spark_broker, "cyn_74")}
+    assert Outcome.FAILED not in {each.outcome for each in ended_streams(spark_broker, view)}
 
 
 def test_files_are_governed_before_spark_sees_a_row(
     sparks: Sparks, spark_broker: Broker, tmp_path: Path
 ) -> None:
+    view = fresh_view()
     rows = sparks.rows(
-        "SELECT count(*), min(id), count(name) FROM cyn_75",
-        governed(tmp_path, "cyn_75"),
+        f"SELECT count(*), min(id), count(name) FROM {view}",
+        governed(tmp_path, view),
         columns=("a", "b", "c"),
     )
 
     assert rows == [(60, 40, 0)]
-    assert sum(each.files for each in ended_streams(spark_broker, "cyn_75")) == 8
+    assert sum(each.files for each in ended_streams(spark_broker, view)) == 8
 
 
 def test_a_scan_that_fails_says_why_and_not_where(
     sparks: Sparks, spark_broker: Broker, tmp_path: Path
 ) -> None:
-    broken = governed(tmp_path, "cyn_76")
+    view = fresh_view()
+    broken = governed(tmp_path, view)
     for file in tmp_path.rglob("*-3.parquet"):
         file.write_bytes(b"PAR1 the-hidden-value PAR1")
 
     with pytest.raises(CynosureError) as raised:
-        sparks.rows("SELECT count(*) FROM cyn_76", broken)
+        sparks.rows(f"SELECT count(*) FROM {view}", broken)
 
     assert type(raised.value).__name__ == "NotReadable"
     assert str(tmp_path) not in str(raised.value)
     assert "hidden" not in str(raised.value)
-    assert Outcome.FAILED in {each.outcome for each in ended_streams(spark_broker, "cyn_76")}
+    assert Outcome.FAILED in {each.outcome for each in ended_streams(spark_broker, view)}

@@ -11,6 +11,7 @@ from cynosure.testing.delegation_server import PREFIX
 from cynosure.testing.harness.faults import Request, Respond
 from cynosure.testing.harness.processes import ManagedProcess, Processes
 from cynosure.testing.s3_servers import S3Server
+from tests.names import unique
 
 pytestmark = [pytest.mark.anyio, pytest.mark.s3]
 
@@ -60,8 +61,8 @@ async def check_unchanged(scene: Scene, table: Table, before: dict) -> None:
 async def test_row_1_the_service_is_down_and_the_table_is_as_it_was(
     scene: Scene, service: ManagedProcess
 ) -> None:
-    table = await scene.make_table("row-1")
-    others, before = scene.see().without(table.objects), await scene.load("row-1")
+    table = await scene.make_table(unique("row-1"))
+    others, before = scene.see().without(table.objects), await scene.load(table.name)
     service.kill9()
 
     refused = await scene.drop_once(table)
@@ -78,9 +79,9 @@ async def test_row_1_the_service_is_down_and_the_table_is_as_it_was(
 async def test_row_2_no_credentials_are_vended_and_the_table_is_as_it_was(
     scene: Scene, service: ManagedProcess, minio: S3Server
 ) -> None:
-    async with scene.beside("bare", minio, has_rights=False) as bare:
-        table = await bare.make_table("row-2")
-        before = await bare.load("row-2")
+    async with scene.beside(unique("bare"), minio, has_rights=False) as bare:
+        table = await bare.make_table(unique("row-2"))
+        before = await bare.load(table.name)
 
         refused = await bare.drop_once(table)
 
@@ -97,7 +98,7 @@ async def test_row_2_no_credentials_are_vended_and_the_table_is_as_it_was(
 async def test_row_3_the_service_dies_midway_and_goes_on_when_it_is_back(
     scene: Scene, service: ManagedProcess
 ) -> None:
-    table = await scene.make_table("row-3", files=FILES)
+    table = await scene.make_table(unique("row-3"), files=FILES)
     others = scene.see().without(table.objects)
     scene.gate.arm(1, when=deletes)
     drop = asyncio.create_task(scene.drop_once(table))
@@ -108,7 +109,7 @@ async def test_row_3_the_service_dies_midway_and_goes_on_when_it_is_back(
     assert (await drop).status_code == 504
     left = table.objects.keys() & scene.see(table.location).keys()
     assert 0 < len(left) < len(table.objects)
-    assert await scene.load("row-3") is None
+    assert await scene.load(table.name) is None
     assert [each["state"] for each in await scene.tombstones(table)] == ["purging"]
     # Nobody asks again: the service goes on by itself, and the catalog looks after it.
     await service.restart()
@@ -122,7 +123,7 @@ async def test_row_3_the_service_dies_midway_and_goes_on_when_it_is_back(
 
 
 async def test_row_3_what_cannot_go_on_waits_for_an_operator(scene: Scene, service: ManagedProcess) -> None:
-    table = await scene.make_table("row-3-refused", files=FILES)
+    table = await scene.make_table(unique("row-3-refused"), files=FILES)
     others = scene.see().without(table.objects)
     # The first batch goes; from then on the storage lets nothing be deleted.
     scene.storage.add(REFUSED, when=deletes, skip=1, times=None)
@@ -145,7 +146,7 @@ async def test_row_3_what_cannot_go_on_waits_for_an_operator(scene: Scene, servi
 async def test_row_4_the_service_dies_after_the_last_deletion_and_before_it_says_so(
     scene: Scene, service: ManagedProcess
 ) -> None:
-    table = await scene.make_table("row-4", files=FILES)
+    table = await scene.make_table(unique("row-4"), files=FILES)
     others = scene.see().without(table.objects)
     # The plan is what goes last.
     scene.gate.arm(1, when=lambda request: deletes(request) and b"/plan-0" in request.data)
@@ -160,7 +161,7 @@ async def test_row_4_the_service_dies_after_the_last_deletion_and_before_it_says
     scene.gate.disarm()
 
     assert (await drop).status_code == 504
-    assert await scene.load("row-4") is None
+    assert await scene.load(table.name) is None
     assert len(await scene.tombstones(table)) == 1
     await service.restart()
     assert (await scene.drop_once(table)).status_code == 204

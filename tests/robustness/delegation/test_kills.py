@@ -15,6 +15,7 @@ from pyiceberg.catalog import load_catalog
 from cynosure.testing.delegated_servers import SCHEMA, Scene, Table, open_scene
 from cynosure.testing.harness.processes import Processes
 from cynosure.testing.s3_servers import S3Server
+from tests.names import unique
 from tests.robustness.conftest import IS_SOAK
 from tests.robustness.delegation.spark_env import spark_env
 
@@ -47,7 +48,7 @@ async def scene(
 @pytest.fixture(scope="module")
 async def points(scene: Scene) -> int:
     """How many requests a purge without trouble makes."""
-    table = await scene.make_table("undisturbed", files=SMALL)
+    table = await scene.make_table(unique("undisturbed"), files=SMALL)
     others = scene.see().without(table.objects)
     scene.gate.arm(0)
     await scene.drop(table)
@@ -67,7 +68,7 @@ async def test_a_purge_ends_whoever_was_killed_and_touches_nothing_else(
     point = chance.randint(1, points)
     print(f"{victim} is killed at request {point} of about {points}, {files} files")
 
-    await kill_once(scene, f"t{number}", victim, files, point)
+    await kill_once(scene, unique(f"t{number}"), victim, files, point)
 
     assert "task.unexpected_error" not in scene.services[0].log_tail(100_000)
 

@@ -29,7 +29,7 @@ from tests.catalog.tables import T, decoded, make
 pytestmark = pytest.mark.anyio
 NAMES = [f"f{number:02d}" for number in range(10)]
 PATIENT = PersistenceSettings()
-IMPATIENT = PersistenceSettings(commit_deadline=timedelta(seconds=2))
+IMPATIENT = PersistenceSettings(commit_deadline=timedelta(seconds=5))
 
 
 class Shop(NamedTuple):

@@ -157,4 +157,4 @@ async def test_who_goes_away_takes_nobody_along(lake: Lake):
     assert set(stayed) <= set(found)
     assert len(found) == len(set(found))
     # And the next one is not kept waiting for a turn.
-    await asyncio.wait_for(append(lake, ROOT, ["last"], location), 10)
+    await asyncio.wait_for(append(lake, ROOT, ["last"], location), 60)
