@@ -91,7 +91,7 @@ def _decode(protocol: Any, kind: int) -> Any:
         items = [_decode(protocol, of) for _ in range(count)]
         protocol.readListEnd()
         return of, items
-    return getattr(protocol, f"read{_THRIFT[kind]}")()
+    return getattr(protocol, f"read{_name_of(kind)}")()
 
 
 def _encode(protocol: Any, kind: int, value: Any) -> None:
@@ -110,18 +110,12 @@ def _encode(protocol: Any, kind: int, value: Any) -> None:
             _encode(protocol, of, each)
         protocol.writeListEnd()
     else:
-        getattr(protocol, f"write{_THRIFT[kind]}")(value)
+        getattr(protocol, f"write{_name_of(kind)}")(value)
 
 
-_THRIFT = {
-    TType.BOOL: "Bool",
-    TType.BYTE: "Byte",
-    TType.I16: "I16",
-    TType.I32: "I32",
-    TType.I64: "I64",
-    TType.DOUBLE: "Double",
-    TType.STRING: "Binary",
-}
+def _name_of(kind: int) -> str:
+    """As the methods of a protocol call it: texts may be any bytes."""
+    return "Binary" if kind == TType.STRING else str(TType._VALUES_TO_NAMES[kind]).title()
 
 
 def write_positions(path: Path, deleted: Iterable[tuple[str, int]]) -> DeleteFile:

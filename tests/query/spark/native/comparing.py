@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from cynosure.query.scan_task import ScanTask
 from cynosure.testing.scan_kit import read_table
@@ -35,7 +36,9 @@ def read_natively(
     natives: Sparks, tasks: Mapping[str, ScanTask], directory: Path, **table: Any
 ) -> dict[str, pa.Table]:
     """What the native leaf gives of each task, in one statement."""
-    relations = [to_relation(task, directory, f"cyn_{at}", **table) for at, task in enumerate(tasks.values())]
+    # Some are read by our scan all the same, and fragments of a statement are told apart by their ids.
+    scans = [replace(task, fragment_id=str(at)) for at, task in enumerate(tasks.values())]
+    relations = [to_relation(task, directory, f"cyn_{at}", **table) for at, task in enumerate(scans)]
     columns = [column.name for column in relations[0].columns]
     chosen = ", ".join(f"`{name}`" for name in columns)
     statement = " UNION ALL ".join(
