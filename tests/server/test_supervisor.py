@@ -61,6 +61,93 @@ async def test_a_child_that_ignores_the_request_to_end_is_killed() -> None:
         await supervisor.run()
 
 
+class Mending(SystemClock):
+    """Puts a file back in the second pause that is slept through."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._file = file
+        self._pauses = 0
+
+    async def sleep(self, seconds: float) -> None:
+        self._pauses += 1
+        if self._pauses == 2:
+            self._file.with_suffix(".away").rename(self._file)
+        await super().sleep(seconds)
+
+
+async def test_a_child_that_cannot_be_begun_anew_is_tried_again(tmp_path: Path) -> None:
+    begun, program = tmp_path / "begun", tmp_path / "program"
+    program.write_text(f"""#!{sys.executable} -S
+{READY}
+import signal
+if os.path.exists({str(begun)!r}):
+    os.kill(os.getppid(), signal.SIGTERM)
+else:
+    open({str(begun)!r}, "w").close()
+    os.rename({str(program)!r}, {str(program.with_suffix(".away"))!r})
+    raise SystemExit(1)
+""")
+    program.chmod(0o755)
+    supervisor = Supervisor(
+        [ChildSpec("child", (str(program),))], clock=Mending(program), rng=random.Random(1), policy=FAST
+    )
+
+    await supervisor.run()
+
+    assert begun.exists()
+    assert program.exists()
+
+
+async def test_a_child_that_cannot_be_begun_any_more_ends_the_others_orderly(tmp_path: Path) -> None:
+    ended, program = tmp_path / "ended", tmp_path / "program"
+    program.write_text(f"#!{sys.executable} -S\nimport os\nos.unlink({str(program)!r})\n{READY}\n")
+    program.chmod(0o755)
+    end = f"open({str(ended)!r}, 'w').close(), os._exit(0)"
+    last = f"import signal, time; signal.signal(signal.SIGTERM, lambda *_: ({end})); {READY} time.sleep(600)"
+
+    with pytest.raises(ChildFailed, match="keeps crashing") as caught:
+        await supervise(
+            ChildSpec("last", (sys.executable, "-S", "-c", last), is_last=True),
+            ChildSpec("child", (str(program),)),
+        ).run()
+
+    assert caught.value.details["ended"] == "before it began"
+    assert ended.exists()
+
+
+async def test_a_second_signal_hurries_the_children_that_were_asked_to_end(tmp_path: Path) -> None:
+    patient = f"""import signal, time
+def hurry(*_):
+    os._exit(0)
+def end(*_):
+    signal.signal(signal.SIGTERM, hurry)
+    os.kill(os.getppid(), signal.SIGTERM)
+signal.signal(signal.SIGTERM, end)
+{READY}
+while True:
+    time.sleep(600)
+"""
+    last = f"""import signal, time
+def end(*_):
+    time.sleep(0.5)
+    open({str(tmp_path / "orderly")!r}, "w").close()
+    os._exit(0)
+signal.signal(signal.SIGTERM, end)
+{READY}
+time.sleep(600)
+"""
+    async with asyncio.timeout(60):
+        await supervise(
+            child(patient),
+            ChildSpec("last", (sys.executable, "-S", "-c", last), is_last=True),
+            policy=RestartPolicy(stop_grace_s=600),
+            on_ready=lambda _: os.kill(os.getpid(), signal.SIGTERM),
+        ).run()
+
+    assert (tmp_path / "orderly").exists()
+
+
 async def test_one_childs_fault_ends_the_others_too() -> None:
     sleeping = ChildSpec("sleeping", (sys.executable, "-S", "-c", f"import time; {READY} time.sleep(600)"))
 
@@ -119,7 +206,8 @@ time.sleep(600)
         on_ready=lambda _: os.kill(os.getpid(), signal.SIGTERM),
     ).run()
 
-    assert ended.read_text() == "abc"
+    order = ended.read_text()
+    assert (sorted(order), order[-1]) == (["a", "b", "c"], "c")
 
 
 async def test_a_last_child_that_cannot_start_does_not_wait_for_the_others() -> None:

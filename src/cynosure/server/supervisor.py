@@ -12,7 +12,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,6 +80,8 @@ class Supervisor:
         self._ready: dict[str, Any] = {}
         self._processes: dict[str, asyncio.subprocess.Process] = {}
         self._kept: dict[str, asyncio.Task[None]] = {}
+        self._asked: dict[int, asyncio.subprocess.Process] = {}
+        """Those that were asked to end and have not yet, by process id."""
         self._stopping = asyncio.Event()
         self._fault: ChildFailed | None = None
 
@@ -87,7 +89,7 @@ class Supervisor:
         """Start the children. Returns when a signal ended all of them cleanly; otherwise `ChildFailed`."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stopping.set)
+            loop.add_signal_handler(number, self._end)
         loop.add_signal_handler(signal.SIGHUP, self._forward, signal.SIGHUP)
         try:
             self._kept = {child.name: asyncio.create_task(self._keep(child)) for child in self._children}
@@ -106,8 +108,9 @@ class Supervisor:
             code, became_ready = await self._run_once(child)
             was_ready |= became_ready
             if self._stopping.is_set():
-                # Killed by SIGTERM itself: it was still starting and had nothing to finish.
-                if code not in (0, -signal.SIGTERM):
+                # Killed by SIGTERM itself, still starting or hurried at its very end, or never begun: it had
+                # nothing to finish.
+                if code not in (0, -signal.SIGTERM, None):
                     self._fail(child, code, "A child process did not end cleanly when asked to")
                 return
             if not was_ready:
@@ -130,18 +133,16 @@ class Supervisor:
             )
             await self._sleep_unless_stopping(pause_s)
 
-    async def _run_once(self, child: ChildSpec) -> tuple[int, bool]:
-        ours, theirs = socket.socketpair()
+    async def _run_once(self, child: ChildSpec) -> tuple[int | None, bool]:
+        """How it ended, `None` when it did not begin; and whether it was ever ready."""
+        try:
+            process, ours = await _spawn(child)
+        except OSError as error:
+            # Too many processes or files, or too little memory: of the machine, and maybe only for now.
+            reason = error.strerror or type(error).__name__
+            _log.event("child.not_begun", level=ERROR, child=child.name, reason=reason)
+            return None, child.name in self._ready
         with ours:
-            with theirs:
-                process = await asyncio.create_subprocess_exec(
-                    *child.argv,
-                    stdin=asyncio.subprocess.DEVNULL,
-                    pass_fds=(theirs.fileno(), *child.pass_fds),
-                    env={**os.environ, **child.environment, FD_VARIABLE: str(theirs.fileno())},
-                    # Out of our group: ctrl-C at the terminal reaches us alone, and we stop the children.
-                    process_group=0,
-                )
             self._processes[child.name] = process
             ours.setblocking(False)
             listening = asyncio.create_task(self._listen(child, ours))
@@ -187,24 +188,30 @@ class Supervisor:
     async def _stop(self, process: asyncio.subprocess.Process, ending: asyncio.Task[int]) -> None:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
+        self._asked[process.pid] = process
         done, _ = await asyncio.wait({ending}, timeout=self._policy.stop_grace_s)
+        del self._asked[process.pid]
         if not done:
             _log.event("child.killed", level=ERROR, pid=process.pid, stop_grace_s=self._policy.stop_grace_s)
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
 
-    def _forward(self, number: signal.Signals) -> None:
-        for process in self._processes.values():
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(number)
+    def _end(self) -> None:
+        """The first signal asks the children to end; one that follows hurries those that were asked."""
+        if self._stopping.is_set():
+            _send(signal.SIGTERM, self._asked.values())
+        self._stopping.set()
 
-    def _fail(self, child: ChildSpec, code: int, message: str) -> None:
+    def _forward(self, number: signal.Signals) -> None:
+        _send(number, self._processes.values())
+
+    def _fail(self, child: ChildSpec, code: int | None, message: str) -> None:
         if self._fault is None:
             self._fault = ChildFailed(
                 message,
                 fix="Its own message is above; correct the cause and start again.",
                 child=child.name,
-                ended=f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}",
+                ended=_describe(code),
             )
         self._stopping.set()
 
@@ -220,3 +227,31 @@ class Supervisor:
         finally:
             sleeping.cancel()
             stopping.cancel()
+
+
+async def _spawn(child: ChildSpec) -> tuple[asyncio.subprocess.Process, socket.socket]:
+    ours, theirs = socket.socketpair()
+    with contextlib.ExitStack() as failing, theirs:
+        failing.enter_context(ours)
+        process = await asyncio.create_subprocess_exec(
+            *child.argv,
+            stdin=asyncio.subprocess.DEVNULL,
+            pass_fds=(theirs.fileno(), *child.pass_fds),
+            env={**os.environ, **child.environment, FD_VARIABLE: str(theirs.fileno())},
+            # Out of our group: ctrl-C at the terminal reaches us alone, and we stop the children.
+            process_group=0,
+        )
+        failing.pop_all()
+    return process, ours
+
+
+def _send(number: signal.Signals, processes: Iterable[asyncio.subprocess.Process]) -> None:
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(number)
+
+
+def _describe(code: int | None) -> str:
+    if code is None:
+        return "before it began"
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

@@ -27,8 +27,8 @@ from cynosure.server.up_service import UpService, choose_port
 
 DELEGATION = "delegation"
 GATEWAY = "gateway"
-_PREDECESSOR_S = 90.0
-"""Services whose `up` was killed end by themselves within their grace; a new `up` waits for them."""
+_LEAST_PATIENCE_S = 90.0
+"""The grace of a predecessor may have been longer than that of the settings now."""
 
 
 class _ServiceOrder(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ def run_up(
     prepare_data_dir(data_dir)
     with RoleLock(data_dir, "up"), ExitStack() as stack:
         for role in (CATALOG, DELEGATION, GATEWAY):
-            _wait_for_predecessor(data_dir, role, on_wait)
+            _wait_for_predecessor(data_dir, role, on_wait, choose_patience_s(settings))
         supervisor = Supervisor(
             _list_children(source, settings, stack, on_note),
             clock=SystemClock(),
@@ -118,9 +118,16 @@ def _stop_grace_s(settings: Settings) -> float:
     return settings.server.shutdown_grace.total_seconds() + drain_s + 25.0
 
 
-def _wait_for_predecessor(data_dir: Path, role: str, on_wait: Callable[[str, int], None]) -> None:
+def choose_patience_s(settings: Settings) -> float:
+    """How long to wait for services whose `up` was killed: they end by themselves within their grace."""
+    return max(_LEAST_PATIENCE_S, _stop_grace_s(settings))
+
+
+def _wait_for_predecessor(
+    data_dir: Path, role: str, on_wait: Callable[[str, int], None], patience_s: float
+) -> None:
     lock = RoleLock(data_dir, role)
-    give_up_s = time.monotonic() + _PREDECESSOR_S
+    give_up_s = time.monotonic() + patience_s
     is_told = False
     while (pid := lock.find_holder()) is not None:
         if not is_told:
