@@ -63,6 +63,20 @@ def test_a_report_that_cannot_be_written_ends_it_before_anything_is_asked(
     assert "field: --report" in ended.err
 
 
+def test_a_report_that_finds_no_room_at_the_end_hides_nothing_of_what_was_moved(
+    cynosure: Cynosure, who: tuple[str, ...]
+) -> None:
+    script = Script()
+    script.answers = [*SURVEYED, page()]
+    with serve(script) as address:
+        ended = cynosure("migrate", "far", "--dry-run", "--report", "/dev/full", "--url", address, *who)
+
+    assert ended.code == 1
+    assert "1 of them cannot be moved. Nothing was changed." in ended.err
+    assert "The file cannot be written" in ended.err
+    assert "No space left" in ended.err
+
+
 def test_with_obstacles_nothing_is_begun(cynosure: Cynosure, who: tuple[str, ...]) -> None:
     script = Script()
     script.answers = [page(), *SURVEYED, page()]

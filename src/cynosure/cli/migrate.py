@@ -7,6 +7,7 @@ A maintainer must not break: whatever is not moved ends the command with 1, also
 command, run again, goes on, or says that all is done and ends with 0.
 """
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
@@ -20,7 +21,7 @@ from cynosure.common.errors import BadInput
 from cynosure.common.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from cynosure.cli.transport import Server
     from cynosure.client.migration import Choices, MigrationState, Moved, MovedObject
@@ -115,7 +116,8 @@ def migrate(
     if copy:
         check_copy(into, keep_remote=keep_remote, cancel=cancel, writers_stopped=writers_stopped)
     if report is not None:
-        _open_report(report, "a").close()
+        with _open_report(report, "a"):
+            pass
     if not (dry_run or cancel or yes):
         (confirm_copy if copy else _confirm)(catalog, into)
     choices = Choices(
@@ -132,14 +134,15 @@ def migrate(
             moved = to.run(CopyWork(catalog, choices, progress, is_dry=dry_run))
         else:
             moved = to.run(_Work(catalog, choices, progress, is_dry=dry_run, is_cancelling=cancel))
-    if report is not None:
-        _write_report(report, moved)
     if to.as_json:
         print_json(moved)
     elif copy:
         print_copied(moved, choices, is_dry=dry_run)
     else:
         _print_moved(catalog, moved, choices, is_dry=dry_run, is_cancelling=cancel)
+    # Last: what was moved is told in any case.
+    if report is not None:
+        _write_report(report, moved)
     wanted = "none" if dry_run or cancel else "done"
     if moved.obstacles or (moved.phase != wanted and not dry_run):
         raise typer.Exit(1)
@@ -198,15 +201,17 @@ def _write_report(file: Path, moved: "Moved") -> None:
         to.write(f"[\n{lines}\n]\n" if lines else "[]\n")
 
 
-def _open_report(file: Path, mode: str) -> IO[str]:
-    """Tried before anything is moved: a report that cannot be written is no surprise at the end."""
+@contextmanager
+def _open_report(file: Path, mode: str) -> "Iterator[IO[str]]":
+    """Tried before anything is moved: a report that cannot be written is seldom a surprise at the end."""
     try:
-        return file.open(mode, encoding="utf-8")
+        with file.open(mode, encoding="utf-8") as to:
+            yield to
     except OSError as error:
         raise BadInput(
             "The file cannot be written",
             field="--report",
-            fix="Name a file in a directory that you can write to.",
+            fix="Name a file in a directory that you can write to and that has room.",
             reason=error.strerror or type(error).__name__,
         ) from error
 

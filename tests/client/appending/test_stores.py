@@ -137,6 +137,19 @@ async def test_local_files_that_cannot_be_written_are_told(tmp_path: Any) -> Non
         await LocalFiles().write(f"file://{tmp_path}/file/below", io.BytesIO(b"abc"))
 
 
+async def test_a_local_file_that_cannot_be_looked_at_is_not_there() -> None:
+    # Nor can one of another user's, which this user may be root to.
+    assert not await LocalFiles().has(f"file:///tmp/{'x' * 300}", 3)
+
+
+async def test_a_local_file_may_have_the_longest_name(tmp_path: Any) -> None:
+    path = tmp_path / f"{'x' * 247}.parquet"
+
+    await LocalFiles().write(f"file://{path}", io.BytesIO(b"abc"))
+
+    assert await LocalFiles().has(f"file://{path}", 3)
+
+
 async def test_a_local_file_may_be_written_twice_at_once(tmp_path: Any) -> None:
     content = bytes(4 * 2**20)
     path = tmp_path / "file"

@@ -64,6 +64,9 @@ def test_two_files_never_get_one_path() -> None:
         "s3://theirs/a_b",
         "s3://theirs/a b/a_b",
     ]
+    # So it is for those of a table that is itself a copy.
+    found += [each.replace("s3://ours/copy", "s3://theirs/t") for each in map(PATHS.rename, found[1:])]
+    found += ["s3://theirs/t/copied", "s3://theirs/t/copied.parquet"]
     assert len({PATHS.rename(each) for each in found}) == len(found)
     # Files that were in one directory are in one.
     assert len({PATHS.rename(f"s3a://theirs/t/{each}").rpartition("/")[0] for each in "abc"}) == 1

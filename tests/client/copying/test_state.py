@@ -106,3 +106,12 @@ def test_a_copy_says_of_what_it_is_and_whether_that_went_on() -> None:
     assert describe_copy(copied, later).endswith("; the table has gone on since")
     empty = {"snapshots": [], "current-snapshot-id": -1, "last-updated-ms": 1}
     assert describe(empty) == "0 snapshots, 0 data files"
+
+
+@pytest.mark.parametrize("text", ["9" * 20, "9" * 5_000, "²", "soon", ""])
+def test_what_writers_say_of_times_and_sizes_is_left_out_where_it_is_none(text: str) -> None:
+    summary = {"total-data-files": "3", "total-files-size": text}
+    metadata = {"snapshots": [{"snapshot-id": 8, "summary": summary}], "current-snapshot-id": 8}
+
+    assert describe_copy({state.UPDATED: text}, METADATA) == "a copy; the table has gone on since"
+    assert describe(metadata).startswith("1 snapshots, 3 data files")

@@ -90,7 +90,11 @@ class LocalFiles:
 
     async def has(self, location: str, size_bytes: int) -> bool:  # noqa: D102
         path = _path_of(location)
-        return path.is_file() and path.stat().st_size == size_bytes
+        try:
+            return path.is_file() and path.stat().st_size == size_bytes
+        except OSError:
+            # Of another user's, for one. Writing finds out.
+            return False
 
     async def read(self, location: str, into: IO[bytes]) -> int:  # noqa: D102
         try:
@@ -198,8 +202,9 @@ def _read(path: Path, into: IO[bytes]) -> int:
 
 def _write(path: Path, content: IO[bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Of this write alone: another one of the same file, in this process or another, is not in its way.
-    fresh = path.with_name(f".{path.name}.{uuid4().hex}")
+    # Of this write alone: another one of the same file, in this process or another, is not in its way. The
+    # file's own name may be as long as names can be, so it is not in it.
+    fresh = path.with_name(f".{uuid4().hex}")
     try:
         with fresh.open("wb") as file:
             shutil.copyfileobj(content, file, _CHUNK)

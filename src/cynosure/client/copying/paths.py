@@ -25,8 +25,10 @@ class Paths:
     def rename(self, path: str) -> str:
         """The path of a file in the copy."""
         inside = path.removeprefix(self._source)
+        parts = inside.split("/")
         # As it is spelled: engines find deletes by a path's letters, so another spelling is another file.
-        if inside != path and not {"", ".", ".."}.intersection(inside.split("/")):
+        # A source that is itself a copy has a directory of that name, too: its files make room for others.
+        if inside != path and parts[0] != _ELSEWHERE and not {"", ".", ".."}.intersection(parts):
             return self._target + inside
         directory, _, last = path.rpartition("/")
         if _PLAIN.fullmatch(last):

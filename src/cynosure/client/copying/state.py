@@ -4,6 +4,7 @@ A maintainer must not break: nothing of the copy's metadata leads to the files o
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -127,14 +128,19 @@ def describe(metadata: Mapping[str, Any]) -> str:
     summary = current.get("summary", {})
     files, size = summary.get("total-data-files", "0"), summary.get("total-files-size", "0")
     text = f"{len(snapshots)} snapshots, {files} data files"
-    return f"{text}, {format_bytes(int(size))}" if size.isdigit() and int(size) else text
+    # A summary is what some writer made of it.
+    with suppress(ValueError):
+        if (size_bytes := int(size)) > 0:
+            return f"{text}, {format_bytes(size_bytes)}"
+    return text
 
 
 def describe_copy(copied: Mapping[str, str], metadata: Mapping[str, Any]) -> str:
     """What a copy with these properties is of, and whether the table has gone on since."""
     updated = copied.get(UPDATED, "")
     when = ""
-    if updated.isdigit():
+    # Whoever may change the table may have set it to anything.
+    with suppress(ValueError, OverflowError, OSError):
         when = f" of {datetime.fromtimestamp(int(updated) / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
     what = f"a copy of snapshot {copied[SNAPSHOT]}{when}" if SNAPSHOT in copied else f"a copy{when}"
     is_same = updated == str(metadata["last-updated-ms"])
