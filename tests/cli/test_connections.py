@@ -78,9 +78,10 @@ def test_what_is_not_named_stays(cynosure: Cynosure) -> None:
     [
         (
             ("--connection-type", "GLUE", "--remote-region", "eu-west-1", "--remote-access-key-id", "AKIA",
-             "--remote-secret-key-file", "secret", "--remote-role-arn", "arn:aws:iam::1:role/x"),
+             "--remote-secret-key-file", "secret", "--remote-role-arn", "arn:aws:iam::1:role/x",
+             "--remote-session-policy", "{}"),
             {"authenticationType": "SIGV4", "signingRegion": "eu-west-1", "signingName": "glue",
-             "roleArn": "arn:aws:iam::1:role/x"},
+             "roleArn": "arn:aws:iam::1:role/x", "sessionPolicy": "{}"},
         ),
         (
             ("--connection-type", "SQL", "--connection-uri", "postgresql://db/lake", "--remote-name", "sales",

@@ -58,6 +58,7 @@ _PROOF: Final[tuple[Row, ...]] = (
     Flag("remote_role_arn", "roleArn", "ARN", "SIGV4: role that is assumed with the key."),
     Flag("remote_role_session_name", "roleSessionName", "NAME", "SIGV4: what the session is called."),
     Flag("remote_external_id", "externalId", "ID", "SIGV4: what the role's owner demands."),
+    Flag("remote_session_policy", "sessionPolicy", "JSON", "SIGV4: what the role may do at most."),
     Flag("remote_sts_endpoint", "stsEndpoint", "URL", "SIGV4: instead of Amazon's token service."),
     Flag("remote_signing_name", "signingName", "NAME", "SIGV4: the service; `glue`, else `execute-api`."),
     Flag("remote_user", "user", "NAME", "PASSWORD: user of the database."),

@@ -25,7 +25,7 @@ from cynosure.catalog.opened import OpenCatalog
 from cynosure.common.errors import Conflict, CynosureError, Unavailable
 from cynosure.federation.errors import RemoteMisbehaved
 from cynosure.federation.handover import require_unmoved
-from cynosure.federation.lists import Remotes
+from cynosure.federation.lists import Remotes, is_fitting, told_of
 from cynosure.federation.mirror import find_seen
 from cynosure.federation.mirror.changing import commit_mirror
 from cynosure.federation.mirror.seen import INDEX
@@ -128,6 +128,14 @@ async def _read_all(
     token, turning = None, Turning()
     while True:
         page = await ask(namespace, token=token, size=MAX_PAGE)
+        if unfit := [name for name in page.names if not is_fitting(name)]:
+            # What it stands for cannot be asked for: some names lead elsewhere in a path.
+            raise Conflict(
+                "A name at the remote cannot be one here, and may be of what something waits for",
+                fix="Rename it at the remote.",
+                catalog=catalog.entity.name,
+                name=told_of(unfit[0]),
+            )
         names |= {*page.names}
         token = page.next_token
         if not token or len(names) > MOST_TABLES:

@@ -22,6 +22,7 @@ from cynosure.auth.rbac import operations as ops
 from cynosure.catalog.errors import InvalidName, NoSuchNamespace
 from cynosure.catalog.listing import Listing, Paging, choose_size, encode_list, find_shown, list_encoded
 from cynosure.catalog.names import (
+    MAX_CHARS,
     MAX_LEVELS,
     Identifier,
     Namespace,
@@ -49,7 +50,7 @@ from cynosure.persistence.listing import MAX_PAGE
 _MOST_BYTES: Final = 16 * 2**20
 """Of all names of a list that is to be given at once."""
 _MOST_EMPTY: Final = 100
-"""Pages without a name, one after the other."""
+"""Pages without a name that can be one here, one after the other."""
 
 
 class Remotes(Protocol):
@@ -159,7 +160,7 @@ async def _list_whole(remote: RemoteCatalog, catalog: OpenCatalog, state: State,
         found = await _keys_of(kind, state, page.names)
         keys += found
         n_bytes += sum(map(len, found))
-        n_empty = 0 if page.names else n_empty + 1
+        n_empty = 0 if any(map(is_fitting, page.names)) else n_empty + 1
         token = page.next_token
         if not token:
             return encode_list(kind.listing, keys, None)
@@ -202,6 +203,11 @@ def is_fitting(name: str) -> bool:
     except (InvalidName, UnicodeEncodeError):
         return False
     return True
+
+
+def told_of(name: str) -> str:
+    """A name that cannot be one here, as it is told: its beginning, and what is not ASCII spelled out."""
+    return name[:MAX_CHARS].encode("ascii", "backslashreplace").decode()
 
 
 def _scope_of(catalog: OpenCatalog, listing: Listing) -> str:

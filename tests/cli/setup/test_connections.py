@@ -86,7 +86,8 @@ catalogs:
     connection:
       {type: GLUE, region: eu-west-1, access_key_id: AKIA, secret_access_key_env: MY_SECRET,
        role_arn: "arn:aws:iam::1:role/x", role_session_name: lake, external_id: "1:2",
-       sts_endpoint: "https://sts.example.com", signing_name: glue, remote_name: "123", auth: sigv4}
+       session_policy: "{}", sts_endpoint: "https://sts.example.com", signing_name: glue, remote_name: "123",
+       auth: sigv4}
 """
     apply(cynosure, text)
 

@@ -113,6 +113,28 @@ async def test_who_makes_a_remote_stumble_does_not_close_it_to_others(guard: Gua
     assert remote.asked == 10
 
 
+@pytest.mark.parametrize("status", [429, 400])
+async def test_who_asks_too_often_does_not_close_it_to_others(guard: Guard, status: int) -> None:
+    patience = RemoteUnavailable("far", reason="it asks for patience", status=status)
+    remote = ScriptedRemote(*[patience] * 6)
+    guarded = guard(remote, break_after=2)
+    for ask in (guarded.load_namespace, guarded.drop_namespace) * 3:
+        with pytest.raises(RemoteUnavailable):
+            await ask(("ns",))
+
+    assert (guarded.health().breaker, remote.asked) == ("closed", 6)
+
+
+@pytest.mark.parametrize(("error", "breaker"), [(KeyError("x"), "closed"), (ConnectionResetError(), "open")])
+async def test_an_answer_that_nobody_foresaw_is_one(guard: Guard, error: Exception, breaker: str) -> None:
+    guarded = guard(ScriptedRemote(*[error] * 2), break_after=2)
+    for _ in range(2):
+        with pytest.raises(OutcomeUnknown):
+            await guarded.drop_namespace(("ns",))
+
+    assert guarded.health().breaker == breaker
+
+
 @pytest.mark.parametrize("status", [502, 503, 504, 521, None])
 async def test_what_only_something_before_the_remote_answered_is_a_failure(
     guard: Guard, status: int | None

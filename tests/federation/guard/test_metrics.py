@@ -26,7 +26,7 @@ def recording(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 async def test_every_request_is_counted_by_what_became_of_it() -> None:
-    remote = ScriptedRemote({}, NoSuchNamespace("ns"), KeyError("x"), KeyError("x"), DOWN)
+    remote = ScriptedRemote({}, NoSuchNamespace("ns"), KeyError("x"), ConnectionResetError(), DOWN)
     settings = FederationSettings(retries=0, break_after=2)
     guarded = GuardedRemote("far", lambda: remote, settings, ManualClock(), random.Random(1), mark="f4")
 

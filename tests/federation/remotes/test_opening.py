@@ -25,7 +25,7 @@ from cynosure.common.secrets import Secret
 from cynosure.federation.remotes.opening import open_remote
 from cynosure.federation.remotes.pointer_remote import PointerRemote
 from cynosure.federation.settings import FederationSettings
-from cynosure.testing.harness.held import list_held
+from cynosure.testing.harness.held import find_new, list_held
 from cynosure.testing.small_catalog import open_directory_in
 from tests.federation.federated import make_federated
 
@@ -72,7 +72,7 @@ async def test_every_kind_is_opened_without_asking_anybody(catalog: OpenCatalog,
     remote = open_remote(connected(catalog, CONNECTIONS[kind]), SECRETS, settings, SystemClock())
 
     assert isinstance(remote, PointerRemote) is (kind in ("hive", "glue", "sql"))
-    assert not list_held() - before
+    assert not await find_new(before)
     await remote.close()
 
 
@@ -91,7 +91,7 @@ async def test_a_hundred_open_clients_that_are_idle_are_small(catalog: OpenCatal
         tracemalloc.stop()
 
     assert kept < 25 * 2**20
-    assert not list_held() - before
+    assert not await find_new(before)
     for remote in opened:
         await remote.close()
 

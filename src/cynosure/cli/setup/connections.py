@@ -36,6 +36,7 @@ class ConnectionPart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     role_arn: str | None = None
     role_session_name: str | None = None
     external_id: str | None = None
+    session_policy: str | None = None
     sts_endpoint: str | None = None
     signing_name: str | None = None
     user: str | None = None
@@ -87,6 +88,7 @@ _EXPORTED: Final = {
     "roleArn": "role_arn",
     "roleSessionName": "role_session_name",
     "externalId": "external_id",
+    "sessionPolicy": "session_policy",
     "stsEndpoint": "sts_endpoint",
     "signingName": "signing_name",
     "user": "user",

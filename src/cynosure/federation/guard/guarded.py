@@ -46,9 +46,9 @@ Call = Callable[[RemoteCatalog], Awaitable[T]]
 
 _log: Final = Log("federation")
 _ITS_OWN_TROUBLE: Final = 500
-"""Up to here it answered, at most with a mistake of its own about this one request; above, something before
-it did. Neither a failure nor a success: whoever knows how to make a remote stumble must not close the catalog
-to all others."""
+"""Up to here it answered about this one request: at most with a mistake of its own, or that it comes too soon
+(429). Above, something before it did; or it did, that it is there for nobody now (503). Neither a failure nor
+a success: whoever knows how to make a remote stumble must not close the catalog to all others."""
 _GAUGE: Final[Mapping[BreakerState, float]] = {"closed": 0, "half-open": 1, "open": 2}
 _FIRST_WAIT_S: Final = 0.05
 _LONGEST_WAIT_S: Final = 1.0
@@ -343,14 +343,17 @@ class GuardedRemote:
             operation=operation,
             kind=type(error).__name__,
         )
+        # Timeouts are kinds of it.
+        is_lost = isinstance(error, OSError)
         if is_change:
+            told = {} if is_lost else {"status": "unusable"}
             return OutcomeUnknown(
                 "The remote catalog did not say whether it did this",
                 fix="Load what was to be changed, and see.",
                 catalog=self.name,
+                **told,
             )
-        # Timeouts are kinds of it.
-        if isinstance(error, OSError):
+        if is_lost:
             return RemoteUnavailable(self.name, reason="It did not answer in time.")
         return RemoteMisbehaved(self.name, problem="its answer could not be understood")
 

@@ -15,7 +15,7 @@ from cynosure.catalog.resolve import find_namespace
 from cynosure.common.errors import CynosureError, Unavailable
 from cynosure.federation.errors import RemoteMisbehaved
 from cynosure.federation.handover import Chosen, Moving, find_taken, is_aside
-from cynosure.federation.lists import is_fitting
+from cynosure.federation.lists import is_fitting, told_of
 from cynosure.federation.migration.kinds import TABLES, VIEWS, Movable
 from cynosure.federation.migration.steps import Into, Line, Scene
 from cynosure.federation.migration.take import GONE, commit_step, explain, survey, take
@@ -84,8 +84,7 @@ async def _do(scene: Scene, kind: Kind, namespace: Namespace, name: str, *, is_d
     """What becomes of one of the remote's names; `None`: nothing, it is one that was given by us."""
     path = (*namespace, name)
     if not is_fitting(name) or (kind == "namespace" and len(path) > MAX_LEVELS):
-        told = name[:256].encode("ascii", "backslashreplace").decode()
-        return Line(kind, (*namespace, told), "obstacle", _UNFIT)
+        return Line(kind, (*namespace, told_of(name)), "obstacle", _UNFIT)
     if kind == "namespace":
         return await _do_namespace(scene, path, is_dry=is_dry)
     movable, identifier, state = _movable(kind), Identifier(namespace, name), await scene.catalog.read()

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from cynosure.catalog.names import MAX_LEVELS, Namespace
 from cynosure.common.errors import CynosureError
-from cynosure.federation.lists import is_fitting
+from cynosure.federation.lists import is_fitting, told_of
 from cynosure.federation.reconciling.drift import Drift, Kind
 from cynosure.federation.remote import RemoteCatalog
 from cynosure.persistence.listing import MAX_PAGE
@@ -17,7 +17,6 @@ FEW_PAGES: Final = 2
 """Of one that is only glanced at."""
 _MOST_TOLD: Final = 20
 """Names of one namespace that cannot be names here."""
-_MOST_TOLD_CHARS: Final = 256
 
 
 class Names(Struct, frozen=True):
@@ -60,8 +59,8 @@ async def find_unfit(remote: RemoteCatalog, namespace: Namespace) -> list[Drift]
             # That it does not answer is told by the entries themselves.
             continue
         for name in names.unfit[:_MOST_TOLD]:
-            told = name[:_MOST_TOLD_CHARS].encode("ascii", "backslashreplace").decode()
-            found.append(Drift(kind=kind, path=(*namespace, told), difference="name-not-allowed"))
+            path = (*namespace, told_of(name))
+            found.append(Drift(kind=kind, path=path, difference="name-not-allowed"))
     return found
 
 

@@ -21,6 +21,10 @@ from cynosure.federation.remotes.failures import METADATA_SERVICE, NO_ANSWER, na
 from cynosure.federation.settings import FederationSettings
 from cynosure.storage.check_config import is_metadata_service
 
+LIST_BYTES: Final = 16 * 2**20
+"""Of one answer of a list: decoding a larger one would hold all others of the process up for too long."""
+ENTRY_BYTES: Final = 4 * 2**20
+"""Of one that is decoded as it is, such as the properties of a namespace."""
 _IDLE_S: Final = 4.0
 """Idle connections are given up before common servers do (5 s and more): a change that is sent while its
 connection is being closed has no known outcome."""

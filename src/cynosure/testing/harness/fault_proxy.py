@@ -24,6 +24,7 @@ from cynosure.testing.harness.faults import (
     CutRequest,
     Delay,
     Fault,
+    Hold,
     LoseAnswer,
     ReplaceAnswer,
     Request,
@@ -301,6 +302,8 @@ class _Connection:
                         raise _Cut
                 case Delay(answer_s=seconds) if seconds:
                     await self._clock.sleep(seconds)
+                case Hold(until=released):
+                    await released.wait()
                 case Throttle(bytes_per_s=speed):
                     await self._clock.sleep(len(data) / speed)
             await self._send(self._to_client, data)

@@ -46,6 +46,12 @@ class Delay(Struct, frozen=True):
     answer_s: float = 0.0
 
 
+class Hold(Struct, frozen=True):
+    """Hold the answer back until somebody sets this."""
+
+    until: asyncio.Event
+
+
 class Respond(Struct, frozen=True):
     """Answer in place of the upstream, which never sees the request. HTTP only."""
 
@@ -80,7 +86,7 @@ class Throttle(Struct, frozen=True):
     bytes_per_s: float
 
 
-Fault = LoseAnswer | Delay | Respond | ReplaceAnswer | CutRequest | CutAnswer | Throttle
+Fault = LoseAnswer | Delay | Hold | Respond | ReplaceAnswer | CutRequest | CutAnswer | Throttle
 
 
 class Rule:

@@ -1,6 +1,7 @@
 """A Hive Metastore, a Glue and a SQL catalog, each as ours sees it and as PyIceberg does."""
 
 import asyncio
+import json
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -27,7 +28,7 @@ from cynosure.federation.remotes.hive import open_hive
 from cynosure.federation.remotes.sql import open_sql
 from cynosure.federation.settings import FederationSettings
 from cynosure.testing.harness.fault_proxy import FaultProxy
-from cynosure.testing.harness.faults import Request, client_sends, executes
+from cynosure.testing.harness.faults import Request, Respond, client_sends, executes
 from cynosure.testing.harness.ports import ReservedPort
 from cynosure.testing.pointer_kit import PointerStage
 from cynosure.testing.s3_servers import S3Server
@@ -62,6 +63,10 @@ class Corner(Protocol):
 
     def creates(self) -> Callable[[Request], bool]:
         """Tells the request that creates a table."""
+        ...
+
+    def refuse_late_swaps(self, proxy: FaultProxy) -> None:
+        """Have the proxy refuse what the real remote refuses, if the one behind it does not."""
         ...
 
 
@@ -121,6 +126,9 @@ class HiveCorner:
     def creates(self) -> Callable[[Request], bool]:
         return client_sends(b"create_table")
 
+    def refuse_late_swaps(self, proxy: FaultProxy) -> None:
+        """It does so itself."""
+
 
 class GlueCorner:
     def __init__(self, url: str) -> None:
@@ -163,6 +171,22 @@ class GlueCorner:
 
     def creates(self) -> Callable[[Request], bool]:
         return client_sends(b"AWSGlue.CreateTable")
+
+    def refuse_late_swaps(self, proxy: FaultProxy) -> None:
+        """As Glue's documentation says, and moto does not: a version is updated once."""
+        updated: set[tuple[str, str, str]] = set()
+
+        def is_late(request: Request) -> bool:
+            if not self.swaps()(request):
+                return False
+            asked = json.loads(request.data.partition(b"\r\n\r\n")[2])
+            version = asked["DatabaseName"], asked["TableInput"]["Name"], asked["VersionId"]
+            is_known = version in updated
+            updated.add(version)
+            return is_known
+
+        body = json.dumps({"__type": "VersionMismatchException"}).encode()
+        proxy.add(Respond(400, body), when=is_late, times=None)
 
 
 class SqlCorner:
@@ -208,6 +232,9 @@ class SqlCorner:
 
     def creates(self) -> Callable[[Request], bool]:
         return executes("INTO iceberg_tables")
+
+    def refuse_late_swaps(self, proxy: FaultProxy) -> None:
+        """It does so itself."""
 
 
 @asynccontextmanager

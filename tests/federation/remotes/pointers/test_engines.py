@@ -21,7 +21,7 @@ from cynosure.federation.remote import UNCHANGED, NewTable, RemoteTable
 from cynosure.federation.remotes.pointer_remote import PointerRemote
 from cynosure.testing.remote_samples import Stage, plan_table, plan_view, setting, widening
 from cynosure.testing.s3_servers import S3Server
-from tests.federation.remotes.pointers.corners import Corner
+from tests.federation.remotes.pointers.corners import Corner, Proxies
 from tests.federation.remotes.pointers.lakes import open_lake
 
 pytestmark = [pytest.mark.anyio, pytest.mark.hive, pytest.mark.glue, pytest.mark.postgres, pytest.mark.s3]
@@ -136,15 +136,18 @@ async def test_a_change_that_lost_is_a_conflict_and_its_file_is_removed(both: Bo
     assert (await both.load()).tag == won.tag
 
 
-async def test_of_concurrent_changes_to_one_version_one_is_made(both: Both, corner: Corner):
-    if corner.connection.type == "GLUE":
-        # moto does not enforce the version that an update names.
-        return
+async def test_of_concurrent_changes_to_one_version_one_is_made(
+    both: Both, corner: Corner, fault_proxy: Proxies
+):
+    proxy = await fault_proxy(corner.connection.uri)
+    corner.refuse_late_swaps(proxy)
+    remote = PointerRemote(corner.open(proxy.url), both.catalog)
     await asyncio.to_thread(both.create)
     base = await both.load()
     changes = [widening(both.table, base, f"column{number}") for number in range(4)]
 
-    done = await asyncio.gather(*map(both.remote.commit_table, changes), return_exceptions=True)
+    done = await asyncio.gather(*map(remote.commit_table, changes), return_exceptions=True)
+    await remote.close()
     await both.catalog.shared.background.close()
 
     won = [each for each in done if isinstance(each, RemoteTable)]

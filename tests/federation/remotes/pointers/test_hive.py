@@ -18,7 +18,7 @@ from cynosure.federation.remotes.hive import open_hive
 from cynosure.federation.remotes.hive.client import HiveRefused
 from cynosure.federation.remotes.hive.thrift import Fields
 from cynosure.testing.harness.fault_proxy import FaultProxy
-from cynosure.testing.harness.faults import CutRequest, Delay, client_sends
+from cynosure.testing.harness.faults import CutRequest, Hold, client_sends
 from cynosure.testing.pointer_kit import COLUMNS, place
 from tests.federation.remotes.pointers.corners import HASTY, HiveCorner, Proxies
 
@@ -35,9 +35,23 @@ class Hurried(SystemClock):
         await super().sleep(seconds / 100)
 
 
+class Patient(SystemClock):
+    """Time that hardly passes: who waits does not give up, however busy this machine is."""
+
+    def monotonic_s(self) -> float:
+        return super().monotonic_s() / 100
+
+
 @pytest.fixture
 async def pointers(hive: HiveCorner) -> AsyncIterator[PointerCatalog]:
     opened = hive.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def patient(hive: HiveCorner) -> AsyncIterator[PointerCatalog]:
+    opened = open_hive(hive.connection, hive.secrets, HASTY, Patient(), "near")
     yield opened
     await opened.close()
 
@@ -124,11 +138,11 @@ async def test_the_lock_is_given_back(pointers: PointerCatalog, hive: HiveCorner
 
 
 async def test_a_lock_of_somebody_else_is_waited_for(
-    pointers: PointerCatalog, hive: HiveCorner, table: Identifier
+    pointers: PointerCatalog, patient: PointerCatalog, hive: HiveCorner, table: Identifier
 ):
     first, second = await pointers.create(table, place("first"), COLUMNS), place("second")
     held = await asyncio.to_thread(lock, hive, table)
-    swapping = asyncio.create_task(pointers.swap(table, first, second, COLUMNS))
+    swapping = asyncio.create_task(patient.swap(table, first, second, COLUMNS))
     await wait_for_locks(hive, table, 2)
     assert (await pointers.find(table)).metadata_location == first.metadata_location
 
@@ -154,11 +168,11 @@ async def test_a_lock_that_is_never_given_back_is_a_conflict_and_ours_is_withdra
 
 
 async def test_a_swap_that_is_cancelled_while_it_waits_leaves_no_lock(
-    pointers: PointerCatalog, hive: HiveCorner, table: Identifier
+    pointers: PointerCatalog, patient: PointerCatalog, hive: HiveCorner, table: Identifier
 ):
     first = await pointers.create(table, place("first"), COLUMNS)
     held = await asyncio.to_thread(lock, hive, table)
-    swapping = asyncio.create_task(pointers.swap(table, first, place("second"), COLUMNS))
+    swapping = asyncio.create_task(patient.swap(table, first, place("second"), COLUMNS))
     await wait_for_locks(hive, table, 2)
 
     swapping.cancel()
@@ -173,8 +187,8 @@ async def test_a_swap_that_is_cancelled_before_it_knows_of_its_lock_leaves_none(
     pointers: PointerCatalog, hive: HiveCorner, table: Identifier, fault_proxy: Proxies
 ):
     first = await pointers.create(table, place("first"), COLUMNS)
-    proxy = await fault_proxy(hive.connection.uri)
-    proxy.add(Delay(answer_s=3.0), when=client_sends(b"\x00\x00\x00\x04lock"))
+    proxy, answered = await fault_proxy(hive.connection.uri), asyncio.Event()
+    proxy.add(Hold(answered), when=client_sends(b"\x00\x00\x00\x04lock"))
     distant = hive.open(proxy.url)
     swapping = asyncio.create_task(distant.swap(table, first, place("second"), COLUMNS))
     await wait_for_locks(hive, table, 1)
@@ -182,6 +196,7 @@ async def test_a_swap_that_is_cancelled_before_it_knows_of_its_lock_leaves_none(
     swapping.cancel()
     with pytest.raises(asyncio.CancelledError):
         await swapping
+    answered.set()
 
     await wait_for_locks(hive, table, 0)
     await distant.close()
@@ -247,14 +262,15 @@ async def test_what_a_metastore_finds_modified_by_our_own_change_is_done(
 async def test_a_connection_that_is_in_use_when_all_are_closed_ends_with_its_request(
     hive: HiveCorner, table: Identifier, fault_proxy: Proxies
 ):
-    proxy = await fault_proxy(hive.connection.uri)
+    proxy, answered = await fault_proxy(hive.connection.uri), asyncio.Event()
     distant = hive.open(proxy.url)
-    proxy.add(Delay(answer_s=0.5), when=client_sends(b"get_database"))
+    proxy.add(Hold(answered), when=client_sends(b"get_database"))
     asking = asyncio.create_task(distant.load_namespace(table.namespace))
     await wait_for_connections(proxy, 1)
 
     await distant.close()
     assert not asking.done()
+    answered.set()
     await asking
 
     await wait_for_connections(proxy, 0)

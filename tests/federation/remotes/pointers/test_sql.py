@@ -1,10 +1,12 @@
 """What only a SQL catalog does: its tables, nested namespaces, a database's own errors."""
 
 import asyncio
+import random
 import ssl
 import tracemalloc
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -14,12 +16,18 @@ from cynosure.catalog.connection import ConnectionSecrets
 from cynosure.catalog.errors import InvalidName, NoSuchNamespace, NoSuchTable, TableExists
 from cynosure.catalog.names import Identifier
 from cynosure.common.clock import SystemClock
+from cynosure.common.errors import OutcomeUnknown
 from cynosure.common.secrets import Secret
 from cynosure.federation.errors import RemoteMisbehaved, RemoteRefused, RemoteUnavailable
+from cynosure.federation.guard.guarded import GuardedRemote
 from cynosure.federation.pointers import PointerCatalog
 from cynosure.federation.remotes.extras import MissingExtra
+from cynosure.federation.remotes.pointer_remote import PointerRemote
 from cynosure.federation.remotes.sql import open_sql
+from cynosure.federation.settings import FederationSettings
 from cynosure.testing.pointer_kit import COLUMNS, place
+from cynosure.testing.small_catalog import open_directory_in
+from tests.federation.federated import make_federated
 from tests.federation.remotes.pointers.corners import HASTY, SqlCorner, drop_database, make_database
 
 pytestmark = [pytest.mark.anyio, pytest.mark.postgres]
@@ -285,6 +293,41 @@ async def test_what_a_database_sends_is_bounded(empty: SqlCorner, flood: str):
         tracemalloc.stop()
     await opened.close()
     assert peak < 20 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("code", "breaker"),
+    [
+        ("40P01", "closed"),
+        ("55P03", "closed"),
+        ("57014", "closed"),
+        ("XX000", "closed"),
+        ("53300", "open"),
+        ("57P03", "open"),
+    ],
+)
+async def test_who_makes_a_database_stumble_does_not_close_the_catalog_to_others(
+    empty: SqlCorner, tmp_path: Path, code: str, breaker: str
+):
+    await empty.execute(OLD_TABLES)
+    await empty.execute(f"""
+        CREATE FUNCTION stumble() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE EXCEPTION 'stumbled' USING ERRCODE = '{code}'; END $$
+    """)
+    await empty.execute(
+        "CREATE TRIGGER stumbles BEFORE INSERT ON iceberg_namespace_properties EXECUTE FUNCTION stumble()"
+    )
+    opened = empty.open()
+    async with open_directory_in(tmp_path) as directory:
+        remote = PointerRemote(opened, await make_federated(directory, tmp_path), name="near")
+        settings = FederationSettings(break_after=2, retries=0)
+        guarded = GuardedRemote("near", lambda: remote, settings, SystemClock(), random.Random(1))
+        for _ in range(2):
+            with pytest.raises((RemoteUnavailable, OutcomeUnknown)):
+                await guarded.create_namespace(("ns",), {})
+
+    assert guarded.health().breaker == breaker
+    await opened.close()
 
 
 async def test_a_table_is_not_renamed_over_a_view(pointers: PointerCatalog, sql: SqlCorner):

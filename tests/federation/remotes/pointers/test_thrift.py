@@ -1,6 +1,8 @@
 """Our Thrift against Apache's own, and against servers that lie."""
 
 import struct
+import tracemalloc
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -188,6 +190,7 @@ LIES = {
     "a long map": HEAD + struct.pack("!bhbbi", MAP, 0, STRING, STRING, 2**31 - 1),
     "no type": HEAD + struct.pack("!bh", 77, 0),
     "depth": HEAD + struct.pack("!bh", STRUCT, 0) * 1_000,
+    "many structs of a byte": HEAD + struct.pack("!bhbi", LIST, 0, STRUCT, 500_000) + b"\0" * 500_001,
     "nested lists": HEAD + struct.pack("!bh", LIST, 0) + struct.pack("!bi", LIST, 1) * 1_000,
     "a long answer": HEAD + (struct.pack("!bhi", STRING, 0, 600) + b"x" * 600) * 3_000,
 }
@@ -197,6 +200,35 @@ LIES = {
 async def test_a_lie_is_found_out(lie: str):
     with pytest.raises(BadThrift):
         await decode(LIES[lie], piece=1_000)
+
+
+MANY = 1_000_000
+SMALL = {
+    "structs": struct.pack("!bi", STRUCT, MANY) + b"\0" * MANY,
+    "structs of a field": struct.pack("!bi", STRUCT, 2**14) + struct.pack("!bh?x", BOOL, 300, True) * 2**14,
+    "structs of a struct": struct.pack("!bi", STRUCT, 2**14) + struct.pack("!bhxx", STRUCT, 300) * 2**14,
+    "numbers": struct.pack("!bi", BYTE, MANY) + b"\x80" * MANY,
+    "lists": struct.pack("!bi", LIST, 2**14) + struct.pack("!bi", LIST, 0) * 2**14,
+    "maps": struct.pack("!bi", MAP, 2**14) + struct.pack("!bbi", MAP, MAP, 0) * 2**14,
+    "texts": struct.pack("!bi", STRING, 2**14) + struct.pack("!i2s", 2, b"xy") * 2**14,
+}
+"""Much that takes few bytes on the wire, in a list."""
+
+
+@pytest.mark.parametrize("kind", SMALL)
+async def test_an_answer_takes_no_more_memory_than_allowed_however_small_its_values_are(kind: str):
+    limit_bytes = 2**20
+    sent = HEAD + struct.pack("!bh", LIST, 0) + SMALL[kind] + b"\0"
+    tracemalloc.start()
+    try:
+        with suppress(BadThrift):
+            await decode(sent, limit_bytes=limit_bytes, piece=65_536)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    # The copy of what was sent is the test's.
+    assert peak - len(sent) < 4 * limit_bytes
 
 
 async def test_an_answer_that_ends_early_is_none():

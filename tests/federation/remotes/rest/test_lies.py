@@ -3,13 +3,17 @@
 Holds I114, I115.
 """
 
+import random
 import tracemalloc
 from collections.abc import Awaitable, Callable
 
 import pytest
 
+from cynosure.catalog.connection import Authentication
+from cynosure.common.clock import SystemClock
 from cynosure.common.errors import CynosureError, OutcomeUnknown
 from cynosure.federation.errors import RemoteMisbehaved, RemoteRefused, RemoteUnavailable
+from cynosure.federation.guard.guarded import GuardedRemote
 from cynosure.federation.remote import RemoteTable, Tag
 from cynosure.federation.remotes.rest.remote import RestRemote
 from cynosure.federation.settings import FederationSettings
@@ -208,6 +212,39 @@ async def test_a_change_that_was_turned_away_is_not_done(liar: Liar, lie: Lie):
         await liar.open().commit_table(setting(ORDERS, None, color="red"))
 
 
+def guard(liar: Liar, authentication: Authentication | None = None) -> GuardedRemote:
+    settings = FederationSettings(break_after=2, retries=0)
+    return GuardedRemote("near", lambda: liar.open(authentication), settings, SystemClock(), random.Random(1))
+
+
+@pytest.mark.parametrize("path", ["/tables/orders", "/v1/config", "/oauth/tokens"])
+async def test_who_asks_too_often_closes_the_catalog_to_nobody(liar: Liar, path: str):
+    patience = lies.refusal(429, "TooManyRequestsException")
+    for method in ("GET", "POST"):
+        liar.server.says(method, path, patience)
+    guarded = guard(liar, OAUTH)
+
+    for _ in range(3):
+        with pytest.raises(RemoteUnavailable):
+            await guarded.load_table(ORDERS)
+        with pytest.raises(RemoteUnavailable):
+            await guarded.commit_table(setting(ORDERS, None, color="red"))
+
+    assert guarded.health().breaker == "closed"
+
+
+@pytest.mark.parametrize("lie", [lies.raw(b"<html>", 503), lies.refusal(503, "ServiceUnavailableException")])
+async def test_a_remote_that_is_there_for_nobody_is_left_alone(liar: Liar, lie: Lie):
+    liar.server.says("GET", "/tables/orders", lie)
+    guarded = guard(liar)
+
+    for _ in range(2):
+        with pytest.raises(RemoteUnavailable):
+            await guarded.load_table(ORDERS)
+
+    assert guarded.health().breaker == "open"
+
+
 async def test_a_change_that_never_left_is_not_done(liar: Liar):
     remote = liar.open()
     await remote.check()
@@ -307,12 +344,26 @@ async def test_names_of_elsewhere_are_not_listed(liar: Liar):
         await remote.list_namespaces((), token=None, size=10)
 
 
-async def test_names_that_nothing_here_can_have_are_left_out(liar: Liar):
-    names = ["fine", "", "..", "with\nline", "x" * 300, "sep\x1farated"]
+async def test_names_that_nothing_here_can_have_are_passed_on_for_whoever_asked_to_tell(liar: Liar):
+    names = ["fine", "", "..", "with\nline", "sep\x1farated"]
     told = [{"namespace": ["sales"], "name": name} for name in names]
     liar.server.says("GET", "/tables", lies.answer({"identifiers": told}))
 
-    assert (await liar.open().list_tables(("sales",), token=None, size=10)).names == ["fine"]
+    assert (await liar.open().list_tables(("sales",), token=None, size=10)).names == names
+
+
+async def test_a_name_of_any_length_makes_no_long_token(liar: Liar):
+    names = ["x" * 100_000, "y"]
+    told = [{"namespace": ["sales"], "name": name} for name in names]
+    liar.server.says("GET", "/tables", lies.answer({"identifiers": told}))
+    remote = liar.open()
+
+    first = await remote.list_tables(("sales",), token=None, size=1)
+    rest = await remote.list_tables(("sales",), token=first.next_token, size=1)
+
+    assert (first.names, rest.names) == (["x" * 257], ["y"])
+    assert first.next_token is not None
+    assert len(first.next_token) < 1_000
 
 
 async def test_a_tag_that_no_header_can_hold_is_not_kept(liar: Liar):

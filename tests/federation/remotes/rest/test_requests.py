@@ -1,5 +1,6 @@
 """What is sent to a REST remote, and what its answers become."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -20,6 +21,7 @@ from cynosure.iceberg.requirements import AssertRefSnapshotId
 from cynosure.iceberg.updates import decode_updates
 from cynosure.storage.errors import FileMissing
 from cynosure.testing import lying_remote as lies
+from cynosure.testing.harness.clock import ManualClock
 from cynosure.testing.remote_samples import plan_table, setting
 
 from .liars import ORDERS, PLACE, REPORT, Liar, table_answer, view_answer
@@ -81,6 +83,33 @@ async def test_the_configuration_is_asked_for_once(liar: Liar):
         await remote.load_table(ORDERS)
 
     assert len(liar.server.heard_at("/v1/config")) == 1
+
+
+async def test_a_configuration_that_has_become_another_is_found_though_the_remote_is_asked_all_the_time(
+    liar: Liar,
+):
+    clock = ManualClock()
+    liar.server.says("GET", "/v1/config", lies.answer({"overrides": {"prefix": "old"}}))
+    liar.server.says("GET", "/tables/orders", lies.answer(table_answer()))
+    remote = liar.open(clock=clock)
+    await remote.load_table(ORDERS)
+    told = asyncio.Event()
+
+    async def tell_late(heard: lies.Heard, writer: asyncio.StreamWriter) -> None:
+        await told.wait()
+        await lies.answer({"overrides": {"prefix": "new"}})(heard, writer)
+
+    liar.server.says("GET", "/v1/config", tell_late)
+    for _ in range(10):
+        # Nobody waits for the answer.
+        await clock.advance(50)
+        await remote.load_table(ORDERS)
+    told.set()
+    async with asyncio.timeout(10):
+        while "/v1/new/" not in liar.server.heard_at("/tables/orders")[-1].path:
+            await remote.load_table(ORDERS)
+
+    assert len(liar.server.heard_at("/v1/config")) == 2
 
 
 async def test_a_remote_tells_what_it_can_do(liar: Liar):

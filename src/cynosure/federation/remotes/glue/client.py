@@ -1,25 +1,29 @@
 """Requests to Glue: JSON, signed, with the keys of the connection and no others.
 
 A maintainer must not break: a change that may have arrived and was not answered, or was answered with a
-failure of the service, is `OutcomeUnknown`.
+failure of the service, is `OutcomeUnknown`. And an answer is decoded into what it may be and nothing else,
+within a limit: what JSON can say in three bytes takes eighty here.
 """
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
 from cynosure.common.clock import Clock
 from cynosure.common.errors import CynosureError, OutcomeUnknown
 from cynosure.federation.errors import RemoteMisbehaved, RemoteRefused, RemoteUnavailable
 from cynosure.federation.remotes.aws_keys import close_aws_keys
 from cynosure.federation.remotes.failures import NOT_ALLOWED, NOT_LET_IN
-from cynosure.federation.remotes.transport import Answered, Lost, Transport, Unusable
+from cynosure.federation.remotes.transport import ENTRY_BYTES, Answered, Lost, Transport, Unusable
 from cynosure.federation.remotes.urls import check_url
 from cynosure.federation.settings import FederationSettings
 from cynosure.storage.access.s3.keys import S3KeySource
 from cynosure.storage.access.s3.sigv4 import amz_date, authorize
+
+T = TypeVar("T")
 
 _SERVICE: Final = "glue"
 _BUSY: Final = frozenset(
@@ -53,6 +57,10 @@ class GlueRefused(Exception):
         self.status = status
 
 
+class _Refusal(Struct):
+    kind: str = field(default="", name="__type")
+
+
 class GlueClient:
     """Glue of one region."""
 
@@ -74,23 +82,22 @@ class GlueClient:
         self._name = name
         self._transport = Transport(settings)
 
-    async def read(self, action: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to what changes nothing. `GlueRefused`, `RemoteUnavailable`."""
-        answer = await self._send(action, arguments)
+    async def read(self, action: str, arguments: Mapping[str, Any], answer_type: type[T], *, limit: int) -> T:
+        """The answer to what changes nothing, in `limit` bytes. `GlueRefused`, `RemoteUnavailable`."""
+        answer = await self._send(action, arguments, limit)
         if isinstance(answer, Lost):
             raise RemoteUnavailable(self._name, reason=answer.reason)
         if isinstance(answer, Unusable):
             raise RemoteMisbehaved(self._name, problem=answer.problem)
         if answer.status >= 500:
             raise RemoteUnavailable(self._name, reason=f"status {answer.status}", status=answer.status)
-        found = self._decode(answer)
         if answer.status < 300:
-            return found
-        raise self._refusal(answer.status, found)
+            return self._decode(answer, answer_type)
+        raise self._refusal(answer)
 
     async def change(self, action: str, arguments: Mapping[str, Any]) -> None:
         """Change something. `GlueRefused`, `RemoteUnavailable`, `OutcomeUnknown`."""
-        answer = await self._send(action, arguments)
+        answer = await self._send(action, arguments, ENTRY_BYTES)
         if isinstance(answer, Lost):
             if answer.has_left:
                 raise self._unknown(answer.reason)
@@ -99,7 +106,7 @@ class GlueClient:
             return
         if isinstance(answer, Unusable) or answer.status >= 500:
             raise self._unknown(f"status {answer.status}", status=answer.status)
-        refusal = self._refusal(answer.status, self._decode(answer))
+        refusal = self._refusal(answer)
         if isinstance(refusal, GlueRefused) and refusal.kind in _OPEN:
             raise self._unknown(refusal.kind, status=answer.status)
         raise refusal
@@ -109,7 +116,9 @@ class GlueClient:
         await close_aws_keys(self._keys)
         await self._transport.close()
 
-    async def _send(self, action: str, arguments: Mapping[str, Any]) -> Answered | Lost | Unusable:
+    async def _send(
+        self, action: str, arguments: Mapping[str, Any], limit: int
+    ) -> Answered | Lost | Unusable:
         wanted = dict(arguments)
         if self._catalog_id is not None:
             wanted["CatalogId"] = self._catalog_id
@@ -133,19 +142,19 @@ class GlueClient:
             region=self._region,
             service=_SERVICE,
         )
-        return await self._transport.send("POST", self._url, headers=headers, body=body)
+        return await self._transport.send("POST", self._url, headers=headers, body=body, limit=limit)
 
-    def _decode(self, answer: Answered) -> dict[str, Any]:
+    def _decode(self, answer: Answered, answer_type: type[T]) -> T:
         try:
-            return msgspec.json.decode(answer.body or b"{}", type=dict[str, Any])
-        except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
-            raise RemoteMisbehaved(self._name, problem="no JSON") from error
+            return msgspec.json.decode(answer.body or b"{}", type=answer_type)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise RemoteMisbehaved(self._name, problem="not what Glue says") from error
 
-    def _refusal(self, status: int, found: Mapping[str, Any]) -> Exception:
-        kind = str(found.get("__type", "")).rpartition("#")[2]
-        if kind in _BUSY or status == 429:
-            return RemoteUnavailable(self._name, reason="it asks for patience")
-        return GlueRefused(kind, status)
+    def _refusal(self, answer: Answered) -> Exception:
+        kind = self._decode(answer, _Refusal).kind.rpartition("#")[2]
+        if kind in _BUSY or answer.status == 429:
+            return RemoteUnavailable(self._name, reason="it asks for patience", status=answer.status)
+        return GlueRefused(kind, answer.status)
 
     def _unknown(self, reason: str, *, status: int | None = None) -> OutcomeUnknown:
         error = OutcomeUnknown(

@@ -12,7 +12,9 @@ seen to be empty, because Glue deletes its tables with it.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from cynosure.catalog.connection import Connection, ConnectionSecrets, SigV4
 from cynosure.catalog.errors import (
@@ -31,6 +33,8 @@ from cynosure.federation.remote import Abilities, NamesPage
 from cynosure.federation.remotes.aws_keys import open_aws_keys
 from cynosure.federation.remotes.glue.client import GlueClient, GlueRefused, translate
 from cynosure.federation.remotes.glue.records import (
+    ListedDatabase,
+    ListedTable,
     is_iceberg,
     make_table,
     point_to,
@@ -41,7 +45,10 @@ from cynosure.federation.remotes.glue.records import (
 )
 from cynosure.federation.remotes.levels import require_level
 from cynosure.federation.remotes.paging import is_own_token, page_of_all
+from cynosure.federation.remotes.transport import ENTRY_BYTES, LIST_BYTES
 from cynosure.federation.settings import FederationSettings
+
+T = TypeVar("T")
 
 _ABILITIES: Final = Abilities(
     has_views=False, has_nested_namespaces=False, has_transactions=False, names="lower"
@@ -53,6 +60,24 @@ _MOST_REQUESTS: Final = 20
 _MISSING: Final = "EntityNotFoundException"
 _TAKEN: Final = "AlreadyExistsException"
 _MOVED: Final = ("ConcurrentModificationException", "VersionMismatchException")
+
+
+class _Databases(Struct, rename="pascal"):
+    database_list: list[ListedDatabase] = []
+    next_token: str | None = None
+
+
+class _Tables(Struct, rename="pascal"):
+    table_list: list[ListedTable] = []
+    next_token: str | None = None
+
+
+class _FoundDatabase(Struct, rename="pascal"):
+    database: dict[str, Any]
+
+
+class _FoundTable(Struct, rename="pascal"):
+    table: dict[str, Any]
 
 
 def open_glue(
@@ -93,7 +118,7 @@ class GluePointers:
 
     async def check(self) -> None:
         """See `PointerCatalog`."""
-        await self._read("GetDatabases", {"MaxResults": 1})
+        await self._page(_Databases, "GetDatabases", {}, None, 1)
 
     async def list_namespaces(self, parent: Namespace, *, token: str | None, size: int) -> NamesPage:
         """See `PointerCatalog`."""
@@ -101,11 +126,11 @@ class GluePointers:
             await self._load_database(parent)
             return NamesPage(())
         asked = None if is_own_token(token) else token
-        found, after = await self._page("GetDatabases", {}, "DatabaseList", asked, size)
-        names = [self._name_of(each) for each in found]
+        page = await self._page(_Databases, "GetDatabases", {}, asked, size)
+        names = [each.name for each in page.database_list]
         if len(names) > size or is_own_token(token):
             return page_of_all(names, token, size)
-        return NamesPage(names, after)
+        return NamesPage(names, page.next_token or None)
 
     async def load_namespace(self, namespace: Namespace) -> Mapping[str, str]:
         """See `PointerCatalog`."""
@@ -133,8 +158,8 @@ class GluePointers:
         """See `PointerCatalog`."""
         await self._load_database(namespace)
         asked = {"DatabaseName": namespace[0]}
-        held, _ = await self._page("GetTables", asked, "TableList", None, 1, _no_namespace(namespace))
-        if held:
+        page = await self._page(_Tables, "GetTables", asked, None, 1, _no_namespace(namespace))
+        if page.table_list or page.next_token:
             raise NamespaceNotEmpty(namespace_text(namespace))
         await self._change("DeleteDatabase", {"Name": namespace[0]}, _no_namespace(namespace))
 
@@ -147,10 +172,9 @@ class GluePointers:
         names: list[str] = []
         after = None if is_own_token(token) else token
         for _ in range(_MOST_REQUESTS):
-            found, after = await self._page(
-                "GetTables", asked, "TableList", after, size - len(names), missing
-            )
-            names += [self._name_of(each) for each in found if is_iceberg(each)]
+            page = await self._page(_Tables, "GetTables", asked, after, size - len(names), missing)
+            names += [each.name for each in page.table_list if each.is_iceberg]
+            after = page.next_token or None
             if after is None or len(names) >= size:
                 break
         if len(names) > size or is_own_token(token):
@@ -238,8 +262,8 @@ class GluePointers:
         if len(table.namespace) != 1:
             raise missing
         asked = {"DatabaseName": table.namespace[0], "Name": table.name}
-        record = (await self._read("GetTable", asked, {_MISSING: missing})).get("Table")
-        if not isinstance(record, dict) or record.get("Name") != table.name:
+        record = (await self._read(_FoundTable, "GetTable", asked, {_MISSING: missing})).table
+        if record.get("Name") != table.name:
             raise RemoteMisbehaved(self._name, problem="another table than the one asked for")
         if not is_iceberg(record):
             raise NotIceberg(str(table))
@@ -249,42 +273,35 @@ class GluePointers:
         missing = _no_namespace(namespace)
         if len(namespace) != 1:
             raise missing[_MISSING]
-        found = (await self._read("GetDatabase", {"Name": namespace[0]}, missing)).get("Database")
-        if not isinstance(found, dict):
-            raise RemoteMisbehaved(self._name, problem="no database")
-        return found
+        return (await self._read(_FoundDatabase, "GetDatabase", {"Name": namespace[0]}, missing)).database
 
     async def _page(
         self,
+        page_type: type[T],
         action: str,
         asked: Mapping[str, Any],
-        field: str,
         token: str | None,
         size: int,
         known: Mapping[str, CynosureError] | None = None,
-    ) -> tuple[list[dict[str, Any]], str | None]:
+    ) -> T:
         arguments = {**asked, "MaxResults": min(size, _MOST_AT_ONCE)}
         if token is not None:
             arguments["NextToken"] = token
-        found = await self._read(action, arguments, known)
-        listed, after = found.get(field, []), found.get("NextToken")
-        if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-            raise RemoteMisbehaved(self._name, problem="no list")
-        return listed, after if isinstance(after, str) and after else None
-
-    def _name_of(self, record: Mapping[str, Any]) -> str:
-        name = record.get("Name")
-        if not isinstance(name, str):
-            raise RemoteMisbehaved(self._name, problem="an entry without a name")
-        return name
+        return await self._read(page_type, action, arguments, known or {}, limit=LIST_BYTES)
 
     async def _read(
-        self, action: str, arguments: Mapping[str, Any], known: Mapping[str, CynosureError] | None = None
-    ) -> dict[str, Any]:
+        self,
+        answer_type: type[T],
+        action: str,
+        arguments: Mapping[str, Any],
+        known: Mapping[str, CynosureError],
+        *,
+        limit: int = ENTRY_BYTES,
+    ) -> T:
         try:
-            return await self._client.read(action, arguments)
+            return await self._client.read(action, arguments, answer_type, limit=limit)
         except GlueRefused as refused:
-            raise translate(refused, self._name, known or {}) from refused
+            raise translate(refused, self._name, known) from refused
 
     async def _change(
         self, action: str, arguments: Mapping[str, Any], known: Mapping[str, CynosureError]

@@ -9,6 +9,8 @@ A maintainer must not break: what is in a record and not ours stays as it was.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec import Struct
+
 from cynosure.federation.pointers import Pointer
 
 _TABLE_INPUT: Final = frozenset(
@@ -46,6 +48,30 @@ _FORMAT: Final = "table_type"
 _ICEBERG: Final = "ICEBERG"
 
 
+class _Parameters(Struct, gc=False):
+    table_type: str = ""
+    metadata_location: str = ""
+
+
+class ListedTable(Struct, rename="pascal", gc=False):
+    """What counts of a table in a list; there, Glue shows all of it."""
+
+    name: str
+    parameters: _Parameters | None = None
+
+    @property
+    def is_iceberg(self) -> bool:
+        """Whether it is a table of Iceberg's."""
+        known = self.parameters
+        return known is not None and _is_iceberg(known.table_type, known.metadata_location)
+
+
+class ListedDatabase(Struct, rename="pascal", gc=False):
+    """What counts of a database in a list."""
+
+    name: str
+
+
 def read_texts(found: Any) -> dict[str, str]:
     """A map of strings; nothing, where there is none."""
     if not isinstance(found, dict):
@@ -56,7 +82,11 @@ def read_texts(found: Any) -> dict[str, str]:
 def is_iceberg(table: Mapping[str, Any]) -> bool:
     """Whether it is a table of Iceberg's: one with a pointer."""
     parameters = read_texts(table.get("Parameters"))
-    return parameters.get(_FORMAT, "").upper() == _ICEBERG and bool(parameters.get(_POINTER))
+    return _is_iceberg(parameters.get(_FORMAT, ""), parameters.get(_POINTER, ""))
+
+
+def _is_iceberg(table_type: str, metadata_location: str) -> bool:
+    return table_type.upper() == _ICEBERG and bool(metadata_location)
 
 
 def read_pointer(table: Mapping[str, Any]) -> Pointer:

@@ -13,8 +13,14 @@ from urllib.parse import urlsplit
 
 from cynosure.common.clock import Clock
 from cynosure.common.errors import OutcomeUnknown
-from cynosure.federation.errors import RemoteMisbehaved, RemoteUnavailable
-from cynosure.federation.remotes.failures import NO_ANSWER, NOT_REACHED, name_failure
+from cynosure.federation.errors import RemoteMisbehaved, RemoteRefused, RemoteUnavailable
+from cynosure.federation.remotes.failures import (
+    NO_ANSWER,
+    NOT_ALLOWED,
+    NOT_REACHED,
+    NOT_UNDERSTOOD,
+    name_failure,
+)
 from cynosure.federation.remotes.hive.thrift import BadThrift, Decoder, Fields, Reply, encode_call
 from cynosure.federation.settings import FederationSettings
 
@@ -26,6 +32,9 @@ _LONGEST_S: Final = 60.0
 """For an answer, whatever the settings say: the lock of a table lives five minutes."""
 _SUCCESS: Final = 0
 _MESSAGE: Final = 1
+_APPLICATION: Final = "Application"
+"""Thrift's own failure: an unknown method, or a failure inside the server."""
+_BAD_REQUEST: Final = 400
 
 _ERRORS: Final[dict[str, dict[int, str]]] = {
     "get_all_databases": {1: "Meta"},
@@ -85,9 +94,12 @@ class HiveClient:
         self._is_closed = False
         self._number = 0
 
-    async def read(self, method: str, arguments: Fields) -> Any:
-        """The result of a request that changes nothing. `HiveRefused`, `RemoteUnavailable`."""
-        kept = self._take_idle()
+    async def read(self, method: str, arguments: Fields, *, is_once: bool = False) -> Any:
+        """The result of a request that changes nothing. `HiveRefused`, `RemoteUnavailable`.
+
+        `is_once`: it is sent once, also when the server has closed the connection meanwhile.
+        """
+        kept = None if is_once else self._take_idle()
         try:
             try:
                 reply = await self._ask(method, arguments, kept)
@@ -164,8 +176,7 @@ class HiveClient:
 
     def _result(self, method: str, reply: Reply) -> Any:
         if reply.is_failure:
-            # Thrift's own: an unknown method, or a failure inside the server.
-            raise HiveRefused("Application", _message(reply.fields))
+            raise HiveRefused(_APPLICATION, _message(reply.fields))
         for number, kind in _ERRORS[method].items():
             if number in reply.fields:
                 raise HiveRefused(kind, _message(reply.fields[number].value))
@@ -181,6 +192,12 @@ def unknown(name: str, reason: str, *, status: str | None = None) -> OutcomeUnkn
     if status is not None:
         error.details["status"] = status
     return error
+
+
+def refusal(name: str, refused: HiveRefused) -> RemoteRefused:
+    """A refusal in our words, of a request after which nothing is changed."""
+    reason = NOT_UNDERSTOOD if refused.kind == _APPLICATION else NOT_ALLOWED
+    return RemoteRefused(name, status=_BAD_REQUEST, reason=reason)
 
 
 async def _read_some(reader: asyncio.StreamReader, count: int) -> bytes:

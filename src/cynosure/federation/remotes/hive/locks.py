@@ -15,8 +15,8 @@ from typing import Any, Final
 from cynosure.common.clock import Clock
 from cynosure.common.errors import CynosureError
 from cynosure.federation.errors import RemoteConflict, RemoteMisbehaved
-from cynosure.federation.remotes.hive.client import HiveClient, HiveRefused, ignore_refusal
-from cynosure.federation.remotes.hive.thrift import BOOL, INT32, INT64, STRUCT, Fields, Value, structs, text
+from cynosure.federation.remotes.hive.client import HiveClient, HiveRefused, ignore_refusal, refusal
+from cynosure.federation.remotes.hive.thrift import BOOL, INT32, INT64, STRUCT, Value, structs, text
 
 _EXCLUSIVE: Final = 3
 _ON_TABLE: Final = 2
@@ -46,9 +46,13 @@ class TableLock:
         self._id = None
 
     async def __aenter__(self) -> "TableLock":
-        asking = asyncio.ensure_future(self._client.change("lock", {1: Value(STRUCT, self._request())}))
+        # A question: whatever becomes of it, nothing was done to the table.
+        asked = self._client.read("lock", {1: Value(STRUCT, self._request())}, is_once=True)
+        asking = asyncio.ensure_future(asked)
         try:
             state = self._read(await asyncio.shield(asking))
+        except HiveRefused as refused:
+            raise refusal(self._name, refused) from refused
         except asyncio.CancelledError:
             # It may be there already, and only the answer says by which number it is given back.
             _finish(self._give_back_unused(asking))
@@ -78,8 +82,8 @@ class TableLock:
                 "Somebody else holds the lock of the table in the remote catalog", fix="Try again."
             )
 
-    def _read(self, answer: Fields) -> int:
-        number, state = answer.get(1), answer.get(2)
+    def _read(self, answer: Any) -> int:
+        number, state = (answer.get(1), answer.get(2)) if isinstance(answer, dict) else (None, None)
         if number is None or state is None or number.type != INT64 or state.type != INT32:
             raise RemoteMisbehaved(self._name, problem="a lock without a number or a state")
         self._id = number.value
@@ -106,7 +110,7 @@ class TableLock:
         with suppress(asyncio.CancelledError):
             await asyncio.shield(giving)
 
-    async def _give_back_unused(self, asking: "asyncio.Future[Fields]") -> None:
+    async def _give_back_unused(self, asking: "asyncio.Future[Any]") -> None:
         with suppress(CynosureError, HiveRefused):
             self._read(await asking)
             await self._unlock()

@@ -25,8 +25,7 @@ from cynosure.common.errors import CynosureError, OutcomeUnknown
 from cynosure.federation.errors import NotIceberg, RemoteConflict, RemoteMisbehaved, RemoteRefused
 from cynosure.federation.pointers import Pointer
 from cynosure.federation.remote import Abilities, NamesPage
-from cynosure.federation.remotes.failures import NOT_ALLOWED, NOT_UNDERSTOOD
-from cynosure.federation.remotes.hive.client import HiveClient, HiveRefused, unknown
+from cynosure.federation.remotes.hive.client import HiveClient, HiveRefused, refusal, unknown
 from cynosure.federation.remotes.hive.locks import TableLock
 from cynosure.federation.remotes.hive.records import (
     METADATA_LOCATION,
@@ -333,8 +332,7 @@ class HivePointers:
         except HiveRefused as refused:
             if missing is not None and refused.kind in ("NoSuchObject", "UnknownDB"):
                 raise missing from refused
-            reason = NOT_UNDERSTOOD if refused.kind == "Application" else NOT_ALLOWED
-            raise RemoteRefused(self._name, status=_REFUSED, reason=reason) from refused
+            raise refusal(self._name, refused) from refused
 
     async def _change(
         self,

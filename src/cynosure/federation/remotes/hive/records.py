@@ -12,6 +12,7 @@ from cynosure.federation.remotes.hive.thrift import (
     INT32,
     STRUCT,
     Fields,
+    Pairs,
     Value,
     structs,
     text,
@@ -64,7 +65,7 @@ _OURS: Final = "cynosure"
 
 def read_texts(value: Any) -> dict[str, str]:
     """A map of strings; nothing, where there is none."""
-    items = getattr(value, "items", ())
+    items = value.items if isinstance(value, Pairs) else ()
     return {key: each for key, each in items if isinstance(key, str) and isinstance(each, str)}
 
 

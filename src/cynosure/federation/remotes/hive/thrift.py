@@ -4,7 +4,7 @@ A struct is a dictionary of its fields by number, each with its type on the wire
 server has, and that nobody here has heard of, come back to it as they were.
 
 A maintainer must not break: nothing is allocated for what is only announced. Lengths and counts are checked
-against what an answer may still have, and depth is bounded.
+against what an answer may still have, in which every value counts more than its bytes, and depth is bounded.
 """
 
 import struct
@@ -38,6 +38,8 @@ _REPLY: Final = 2
 _EXCEPTION: Final = 3
 _MAX_DEPTH: Final = 24
 _MAX_NAME_BYTES: Final = 256
+_VALUE_BYTES: Final = 64
+"""What a value counts beside its bytes, being an object here: an empty struct, of one byte, takes 72."""
 NOT_THRIFT: Final = "no answer of Thrift's strict binary protocol"
 
 
@@ -135,7 +137,10 @@ class Decoder:
     """One answer, read as it comes."""
 
     def __init__(self, read: Callable[[int], Awaitable[bytes]], *, limit_bytes: int) -> None:
-        """`read` gives some bytes, at least one and at most as many as it is told."""
+        """`read` gives some bytes, at least one and at most as many as it is told.
+
+        `limit_bytes` is for the answer as it is kept, each value with `_VALUE_BYTES`.
+        """
         self._read = read
         self._left = limit_bytes
         self._buffer = b""
@@ -156,10 +161,13 @@ class Decoder:
         """Whether there are bytes behind the answer."""
         return self._at < len(self._buffer)
 
-    async def _take(self, count: int) -> bytes:
+    def _charge(self, count: int) -> None:
         if count > self._left:
             raise BadThrift("too large")
         self._left -= count
+
+    async def _take(self, count: int) -> bytes:
+        self._charge(count)
         start = self._at
         if start + count <= len(self._buffer):
             self._at = start + count
@@ -176,6 +184,7 @@ class Decoder:
         return joined[:count]
 
     async def _read_value(self, type_: int, depth: int) -> Any:
+        self._charge(_VALUE_BYTES)
         if (fixed := _FIXED.get(type_)) is not None:
             return fixed.unpack(await self._take(fixed.size))[0]
         if type_ == STRING:
@@ -205,7 +214,7 @@ class Decoder:
 
     async def _read_map(self, depth: int) -> Pairs:
         key_type, value_type, count = struct.unpack("!bbi", await self._take(6))
-        self._check_count(count)
+        self._check_count(2 * count)
         items = [
             (await self._read_value(key_type, depth), await self._read_value(value_type, depth))
             for _ in range(count)
@@ -218,6 +227,5 @@ class Decoder:
         return Values(type_, [await self._read_value(type_, depth) for _ in range(count)])
 
     def _check_count(self, count: int) -> None:
-        # The smallest thing that can be in a list takes a byte.
-        if not 0 <= count <= self._left:
+        if not 0 <= count * _VALUE_BYTES <= self._left:
             raise BadThrift("a list of no possible length")

@@ -27,7 +27,8 @@ T = TypeVar("T")
 Query = Iterable[tuple[str, str]]
 
 _NOT_LET_IN: Final = frozenset({401, 419})
-_FOR_EVER_S: Final = float("inf")
+_CONFIG_LIFE_S: Final = 600.0
+"""A remote may move its prefix, or learn more; before the end of it another one is asked for by the way."""
 _CONFIG_BYTES: Final = 2**20
 _ANSWERED: Final = 200
 """Whatever it was exactly: the remote answered, and what it said could not be read."""
@@ -67,7 +68,7 @@ class Asker:
         return self._config.last or RemoteConfig()
 
     async def load_config(self) -> RemoteConfig:
-        """What the remote says about itself; asked once."""
+        """What the remote says about itself; asked for now and then."""
         return await self._config.get()
 
     async def reload_config(self) -> RemoteConfig:
@@ -157,4 +158,4 @@ class Asker:
         if not isinstance(answer, Answered) or answer.status != 200:
             raise to_error(answer, asked, self.name)
         told = self.read(answer, ConfigAnswer, asked)
-        return read_config(told, asked_at=str(self._base), catalog=self.name), _FOR_EVER_S
+        return read_config(told, asked_at=str(self._base), catalog=self.name), _CONFIG_LIFE_S

@@ -1,4 +1,4 @@
-"""What a remote says about itself, once, before it is asked anything else.
+"""What a remote says about itself, before it is asked anything else and every few minutes.
 
 A maintainer must not break: of all that a remote may send here, only what is read below counts. Above all it
 cannot send us elsewhere: another `uri` is noted and ignored, and so is a prefix that leaves the URL.

@@ -106,7 +106,7 @@ def _by_status(answer: Answered, asked: Asked, catalog: str) -> CynosureError:
     status = answer.status
     told = _read_error(answer.body)
     if status in _BUSY and (status == 429 or told is not None or not asked.is_change):
-        return RemoteUnavailable(catalog, reason=f"status {status}")
+        return RemoteUnavailable(catalog, reason=f"status {status}", status=status)
     if status in _REFUSED:
         return _to_refusal(status, asked, catalog)
     if status >= 500:

@@ -81,7 +81,8 @@ class OAuthIdentity:
         if not isinstance(answer, Answered):
             raise RemoteUnavailable(self._name, reason=TOKENS + answer.reason)
         if answer.status == 429 or answer.status >= 500:
-            raise RemoteUnavailable(self._name, reason=f"{TOKENS}status {answer.status}")
+            reason = f"{TOKENS}status {answer.status}"
+            raise RemoteUnavailable(self._name, reason=reason, status=answer.status)
         if answer.status != 200:
             reason = NO_TOKENS if answer.status in _NOT_THERE else CLIENT_REFUSED
             raise RemoteRefused(self._name, status=answer.status, reason=reason)

@@ -50,15 +50,12 @@ from cynosure.federation.remotes.rest.answers import (
 from cynosure.federation.remotes.rest.asking import Asker
 from cynosure.federation.remotes.rest.errors import NAMESPACES, Asked, unknown
 from cynosure.federation.remotes.rest.paging import RemotePage, list_page
-from cynosure.federation.remotes.transport import Answered
+from cynosure.federation.remotes.transport import ENTRY_BYTES, LIST_BYTES, Answered
 from cynosure.iceberg.views import ViewMetadata
 from cynosure.storage.errors import FileMissing
 
 L = TypeVar("L", RemoteTable, RemoteView)
 _DELEGATION: Final = {"x-iceberg-access-delegation": "vended-credentials"}
-_LIST_BYTES: Final = 16 * 2**20
-"""Of one answer of a list: reading a larger one would hold all others up for too long."""
-_NAMESPACE_BYTES: Final = 4 * 2**20
 _NO_NAMESPACE: Final = "NoSuchNamespaceException"
 _NO_FILE: Final = "NotFoundException"
 """What Iceberg's servers say, also with 404, when a metadata file is not there."""
@@ -122,7 +119,7 @@ class RestRemote:
 
         async def ask(paging: Sequence[tuple[str, str]]) -> RemotePage:
             query = [*below, *paging]
-            answer = await self._asker.ask(asked, "GET", "namespaces", query=query, limit=_LIST_BYTES)
+            answer = await self._asker.ask(asked, "GET", "namespaces", query=query, limit=LIST_BYTES)
             told = self._asker.read(answer, _Namespaces, asked)
             if any(each[:-1] != parent for each in told.namespaces):
                 raise self._asker.fail("namespaces of elsewhere", asked)
@@ -134,7 +131,7 @@ class RestRemote:
         """See `RemoteCatalog`."""
         asked = Asked(_no_namespace(namespace), believed=NAMESPACES)
         path = await self._namespace(asked, namespace)
-        answer = await self._asker.ask(asked, "GET", *path, limit=_NAMESPACE_BYTES)
+        answer = await self._asker.ask(asked, "GET", *path, limit=ENTRY_BYTES)
         return self._asker.read(answer, _Properties, asked).properties or {}
 
     async def create_namespace(
@@ -351,7 +348,7 @@ class RestRemote:
         path = await self._inside(asked, namespace, kind)
 
         async def ask(paging: Sequence[tuple[str, str]]) -> RemotePage:
-            answer = await self._asker.ask(asked, "GET", *path, query=paging, limit=_LIST_BYTES)
+            answer = await self._asker.ask(asked, "GET", *path, query=paging, limit=LIST_BYTES)
             told = self._asker.read(answer, _Identifiers, asked)
             if any(each.namespace != namespace for each in told.identifiers):
                 raise self._asker.fail("names of another namespace", asked)

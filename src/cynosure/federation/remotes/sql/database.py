@@ -43,6 +43,8 @@ _FAILED_FOR_SURE: Final = frozenset(
 _COMPLETION_UNKNOWN: Final = "40003"
 _NO_TABLE: Final = "42P01"
 _BUSY: Final = frozenset({"40", "53", "55", "57", "58", "08", "XX"})
+_OF_ONE: Final = frozenset({"40", "55", "57014", "XX"})
+"""By class, or code: what a server says of one statement, and not that it is there for nobody."""
 _CONNECTIONS_CLASS: Final = "08"
 _BAD_REQUEST: Final = 400
 _FORBIDDEN: Final = 403
@@ -124,6 +126,7 @@ class Database:
                 "The remote catalog did not say whether it made the change",
                 catalog=self._name,
                 reason=type(error).__name__,
+                **_status(code),
             ) from error
 
     async def close(self) -> None:
@@ -190,9 +193,15 @@ class Database:
             has_no_tls = _is_without_tls(error) and not self._is_here
             is_cut_off = code[:2] == _CONNECTIONS_CLASS or type(error) is ConnectionError
             reason = why.NO_TLS if has_no_tls else why.CUT_OFF if is_cut_off else why.name_failure(error)
-            return RemoteUnavailable(self._name, reason=reason)
+            unavailable = RemoteUnavailable(self._name, reason=reason)
+            unavailable.details.update(_status(code))
+            return unavailable
         status, reason = _REFUSALS.get(code) or _REFUSALS.get(code[:2]) or (_BAD_REQUEST, why.NOT_ALLOWED)
         return RemoteRefused(self._name, status=status, reason=reason)
+
+
+def _status(code: str) -> dict[str, str]:
+    return {"status": code} if code in _OF_ONE or code[:2] in _OF_ONE else {}
 
 
 def _is_without_tls(error: BaseException) -> bool:
