@@ -49,8 +49,9 @@ async def test_nobody_is_answered_together_with_who_came_another_way(far: Far) -
             await far.see()
 
     asked = [asyncio.create_task(see(*marks)) for marks in ([], [], OTHERS)]
-    while len(far.remote.asked) < 2:  # noqa: ASYNC110 - the remote says it to nobody
-        await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        while len(far.remote.asked) < 2:  # noqa: ASYNC110 - the remote says it to nobody
+            await asyncio.sleep(0)
     assert far.remote.asked == ["load-table", "load-table"]
     far.remote.gate.set()
     await asyncio.gather(*asked)

@@ -19,7 +19,7 @@ from cynosure.federation.errors import RemoteUnavailable
 from cynosure.federation.remote import RemoteCatalog
 from cynosure.federation.settings import FederationSettings
 from cynosure.testing.harness.clock import ManualClock
-from cynosure.testing.harness.held import list_held
+from cynosure.testing.harness.held import find_new, list_held
 from cynosure.testing.small_catalog import open_directory_in
 from tests.federation.federated import make_federated
 from tests.federation.guard.scripted_remote import ScriptedRemote
@@ -173,7 +173,7 @@ async def test_a_hundred_idle_catalogs_hold_no_threads_sockets_or_memory(
         tracemalloc.stop()
 
     assert after - before < 10 * 2**20
-    assert not list_held() - held
+    assert not await find_new(held)
     await clients.close()
     await first.close()
 

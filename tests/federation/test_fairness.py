@@ -38,8 +38,9 @@ def ask(far: Far, who: str, table: Identifier) -> "asyncio.Task[None]":
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - nobody says that it waits
-        await asyncio.sleep(0.001)
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 - nobody says that it waits
+            await asyncio.sleep(0.001)
 
 
 async def test_who_waits_with_one_that_is_turned_away_waits_again_by_itself(

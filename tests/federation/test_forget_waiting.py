@@ -140,6 +140,21 @@ async def test_nothing_is_given_up_while_a_table_of_the_remote_cannot_be_read(
     assert await waits(far) == [("uuid", FIRST_UUID)]
 
 
+@pytest.mark.parametrize("odd", [Identifier(NS, ".."), Identifier(("..",), "orders_old")], ids=str)
+async def test_nothing_is_given_up_while_the_remote_has_a_name_that_cannot_be_asked_for(
+    far: Far, ann: Caller, odd: Identifier
+) -> None:
+    far.remote.namespaces.setdefault(odd.namespace, {})
+    far.remote.tables[odd] = far.remote.tables.pop(T)
+    await rebuild(far, OTHER_UUID)
+
+    with pytest.raises(Conflict, match="cannot be one here") as refused:
+        await forget(far)
+
+    assert refused.value.details["name"] == ".."
+    assert await waits(far) == [("uuid", FIRST_UUID)]
+
+
 async def test_a_table_that_cannot_be_read_ends_the_questions_about_all_others(
     far: Far, ann: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:

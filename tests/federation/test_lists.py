@@ -2,7 +2,7 @@
 
 import gc
 import tracemalloc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -151,12 +151,13 @@ async def test_tokens_that_are_all_new_are_followed() -> None:
         assert turning is not None
 
 
-async def test_a_list_without_names_that_does_not_end_ends(world: World) -> None:
+@pytest.mark.parametrize("names", [(), ("..", "a\x1fb")], ids=["none", "none that can be one here"])
+async def test_a_list_without_names_that_does_not_end_ends(world: World, names: Sequence[str]) -> None:
     remote = ListedRemote()
 
     async def ask(namespace: Namespace, *, token: str | None, size: int) -> lists.NamesPage:
         remote.asked.append((token, size))
-        return lists.NamesPage([], str(len(remote.asked)))
+        return lists.NamesPage(names, str(len(remote.asked)))
 
     remote.list_tables = ask
 

@@ -296,11 +296,12 @@ async def test_all_who_wait_are_answered_by_one_question_that_was_asked_after_th
     come = count_who_comes(monkeypatch)
     far.remote.gate = asyncio.Event()
     first = asyncio.create_task(far.see())
-    while not far.remote.asked:  # noqa: ASYNC110 - the remote says it to nobody
-        await asyncio.sleep(0.001)
-    later = [asyncio.create_task(far.see()) for _ in range(10)]
-    while len(come) < 11:  # noqa: ASYNC110 - nor does anybody who waits
-        await asyncio.sleep(0.001)
+    async with asyncio.timeout(60):
+        while not far.remote.asked:  # noqa: ASYNC110 - the remote says it to nobody
+            await asyncio.sleep(0.001)
+        later = [asyncio.create_task(far.see()) for _ in range(10)]
+        while len(come) < 11:  # noqa: ASYNC110 - nor does anybody who waits
+            await asyncio.sleep(0.001)
     far.remote.gate.set()
 
     await asyncio.gather(first, *later)

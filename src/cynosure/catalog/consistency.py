@@ -42,8 +42,8 @@ _LETTERS: Final = {
 }  # fmt: skip
 _MARKS: Final = ("from", "id", "room")
 """Of `adopting`: what is no table or view on its way."""
-_WAITING: Final = ("w", "x", "y", "z")
-"""Of `remote`: policies that wait for a table or namespace (`federation.mirror.waiting`)."""
+_WAITING: Final = ("i", "w", "x", "y", "z")
+"""Of `remote`: ids and policies that wait for a table or namespace (`federation.mirror`)."""
 
 Tell = Callable[[str], None]
 

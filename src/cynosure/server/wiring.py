@@ -48,6 +48,7 @@ from cynosure.common.clock import Clock
 from cynosure.common.key_file import open_keyring
 from cynosure.delegation.executors.open import open_executor
 from cynosure.federation.clients import Clients
+from cynosure.federation.maintenance import federation_tasks
 from cynosure.federation.seeing import Federation
 from cynosure.idempotency.cleanup import cleanup_task
 from cynosure.idempotency.engine import Idempotency
@@ -178,7 +179,8 @@ async def open_ground(
         readiness.on_shutdown(directory.shared.watching.stop)
         if serving.once is not None:
             readiness.on_shutdown(serving.once.stop_waiting)
-        for task in (*catalog_tasks(directory), *upkeep_tasks(directory, settings.delegation)):
+        upkeep = upkeep_tasks(directory, settings.delegation)
+        for task in (*catalog_tasks(directory), *federation_tasks(directory), *upkeep):
             tasks.register(persistence.tasks, task)
         if settings.idempotency.cleanup.enabled:
             tasks.register(persistence.tasks, cleanup_task(persistence, settings.idempotency))

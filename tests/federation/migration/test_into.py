@@ -19,6 +19,8 @@ from cynosure.client.migration import Choices
 from cynosure.common.errors import BadInput, Conflict
 from cynosure.federation import lists
 from cynosure.federation.errors import NotShown
+from cynosure.federation.mirror.seen import INDEX
+from cynosure.persistence.index import prefix_of
 from cynosure.persistence.references import DEFAULT_REALM
 from cynosure.storage.config import FileStorage
 from cynosure.testing.small_catalog import ROOT
@@ -69,6 +71,12 @@ async def test_chosen_tables_are_in_the_other_catalog_and_the_rest_stays_federat
     assert await far.id_of(STAYS)
     assert (await ask(far, {"step": "status"})).phase == "none"
     assert await two.disagreements() == []
+
+
+async def test_no_id_waits_here_for_what_is_another_catalogs(two: Two) -> None:
+    await migration(two.far).move(CHOSEN)
+
+    assert await (await two.far.catalog.read()).scan(INDEX, prefix=prefix_of("i"), limit=1) == []
 
 
 async def test_everything_goes_with_views_namespaces_and_their_properties(two: Two) -> None:

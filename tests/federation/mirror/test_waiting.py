@@ -196,7 +196,7 @@ async def test_a_policy_that_was_dropped_or_detached_waits_for_nothing(far: Far,
     assert await far.disagreements() == []
 
 
-async def test_grants_on_the_table_do_not_wait(far: Far) -> None:
+async def test_grants_do_not_count_for_the_table_that_replaces_theirs(far: Far) -> None:
     far.put()
     await far.see()
     await restrict(far)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import pytest
+from msgspec import structs
 
 from cynosure.auth.caller import Caller
 from cynosure.auth.request_key import Overtaken, Refused
@@ -14,6 +15,7 @@ from cynosure.catalog.names import Identifier
 from cynosure.catalog.operations.load_table import load_table
 from cynosure.catalog.operations.replace_view import ViewChange
 from cynosure.catalog.operations.update_namespace_properties import PropertiesUpdate
+from cynosure.catalog.table_changes import TableChange
 from cynosure.common.errors import OutcomeUnknown
 from cynosure.federation.errors import RemoteUnavailable
 from cynosure.federation.writes.asked import INDEX
@@ -23,6 +25,7 @@ from cynosure.testing.small_catalog import ROOT
 from tests.catalog.external import write_metadata
 from tests.federation.seen_world import NS, T, answer_of
 from tests.federation.writes.changes import (
+    SNAPSHOT,
     Keyed,
     Passing,
     appending,
@@ -57,6 +60,17 @@ def replacement() -> ViewChange:
         {"action": "set-current-view-version", "view-version-id": -1},
     ]
     return ViewChange(V, [], decode_view_updates(json.dumps(updates).encode()))
+
+
+def forced(here: Passing) -> TableChange:
+    """An append wherever the branch is by then."""
+    return structs.replace(appending(here.remote.tables[T].metadata.location), requirements=())
+
+
+def staged(here: Passing) -> TableChange:
+    """An append that moves no branch (write-audit-publish), so its own success breaks no requirement."""
+    append = appending(here.remote.tables[T].metadata.location)
+    return structs.replace(append, updates=append.updates[:1])
 
 
 def file_of(here: Passing) -> str:
@@ -101,6 +115,16 @@ CHANGES = {
             here.far.catalog, caller, appending(here.remote.tables[T].metadata.location)
         ),
         lambda here: here.remote.tables[T].metadata.current_snapshot_id is not None,
+        "commit_table",
+    ),
+    "append without ref requirement": Change(
+        lambda here, caller: here.writes.commit_table(here.far.catalog, caller, forced(here)),
+        lambda here: here.remote.tables[T].metadata.current_snapshot_id is not None,
+        "commit_table",
+    ),
+    "staged append": Change(
+        lambda here, caller: here.writes.commit_table(here.far.catalog, caller, staged(here)),
+        lambda here: SNAPSHOT in here.remote.tables[T].metadata.snapshots,
         "commit_table",
     ),
     "set properties": Change(

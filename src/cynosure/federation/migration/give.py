@@ -31,6 +31,7 @@ from cynosure.federation.migration.settle import scan_ordered
 from cynosure.federation.migration.steps import Into, Line, Scene, require_into, require_moving
 from cynosure.federation.migration.take import commit_step, explain
 from cynosure.federation.mirror.changing import Collected
+from cynosure.federation.mirror.returning import end_id
 from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.commit.view import Overlay
 from cynosure.persistence.spi import ObjId
@@ -120,6 +121,7 @@ async def _prepare_gone(
     for place in changes.get("locations", {}):
         if await is_ceded(view, place):
             changes["locations"][place] = HOLDER
+    merge(changes, end_id(record.uuid))
     merge(changes, noting_taken(key, name, structs.replace(record, is_given=True)))
     now_us = scene.catalog.shared.persistence.clock.now_us()
     given = Given(into.catalog.entity.id, record.uuid, now_us, there)

@@ -86,8 +86,10 @@ class Movable(Generic[F]):
     """The change that has it in the mirror, instead of what was seen before."""
     prepare_forgotten: Callable[[OpenCatalog, Caller, View, Identifier], Awaitable[Prepared[None]]]
     """The change that gives it up."""
-    prepare_moved: Callable[[OpenCatalog, Caller, View, Identifier, Identifier], Awaitable[Prepared[None]]]
-    """The change that gives it the name in the mirror that it has at the remote now."""
+    prepare_moved: Callable[
+        [OpenCatalog, Caller, View, Identifier, Identifier, str], Awaitable[Prepared[None]]
+    ]
+    """The change that gives what has this uuid the name in the mirror that it has at the remote now."""
     find_kept: Callable[[View, Identifier], Awaitable[Kept | None]]
     """What the mirror has of it."""
     prepare_given: Callable[[OpenCatalog, Caller, View, Identifier, ObjId, View], Awaitable[Prepared[Any]]]

@@ -94,7 +94,7 @@ async def _rehearse(scene: Scene, kind: Movable[Any], name: Identifier, found: A
     below = Overlay(await scene.catalog.read())
     former = await _find_former(scene, kind, name, found.uuid)
     if former is not None:
-        moved = await kind.prepare_moved(scene.catalog, scene.caller, below, former, name)
+        moved = await kind.prepare_moved(scene.catalog, scene.caller, below, former, name, found.uuid)
         below.add(moved.changes, moved.objects)
     kept = await kind.prepare(scene.catalog, scene.caller, below, name, found)
     below.add(kept.changes, kept.objects)
@@ -210,7 +210,7 @@ async def _follow(scene: Scene, kind: Movable[Any], name: Identifier, uuid: str)
     async def prepare(view: View, moving: Moving) -> Prepared[None]:
         if await find_taken(view, kind.key(former)) is not None:
             raise _taken_meanwhile(scene)
-        return await kind.prepare_moved(scene.catalog, scene.caller, view, former, name)
+        return await kind.prepare_moved(scene.catalog, scene.caller, view, former, name, uuid)
 
     await commit_step(scene, prepare)
 

@@ -5,6 +5,8 @@
 - `views.py`, `namespaces.py`  the same for views and namespaces
 - `forgetting.py`  what the remote has no more
 - `moving.py`      what it has under another name
+- `returning.py`   what it has again, under whatever name
+- `waiting.py`     restrictions that wait for what comes
 - `respelling.py`  what is attached under a spelling that is none
 - `facades.py`     tables that were never seen, for grants by name
 - `changing.py`    how all of these are committed

@@ -1,7 +1,7 @@
-"""What the remote has no more: given up here, with its grants and policies.
+"""What the remote has no more: given up here.
 
-Its restrictions wait (`waiting.py`). It is not kept for an undrop: only the remote could bring it back, and
-then it is seen again.
+Its id waits for it, with grants and policies (`returning.py`), and so do its restrictions, for whatever comes
+(`waiting.py`). It is not kept for an undrop: only the remote could bring it back, and then it is seen again.
 
 Must not break: a namespace that holds policies or generic tables stays. They are ours, the remote knows
 nothing of them, and a restriction must not end because somebody dropped a namespace elsewhere.
@@ -34,6 +34,7 @@ from cynosure.catalog.opened import OpenCatalog
 from cynosure.catalog.resolve import find_table_ref, require_open
 from cynosure.federation.mirror.changing import Collected, commit_mirror
 from cynosure.federation.mirror.facades import leaving_facade
+from cynosure.federation.mirror.returning import leave_id
 from cynosure.federation.mirror.seen import ANYTHING, Expected, erasing, find_seen, require_expected
 from cynosure.federation.mirror.waiting import leave_restrictions, leave_to_namespace
 from cynosure.persistence.commit import Prepared, View
@@ -163,6 +164,7 @@ async def removing_table(catalog: OpenCatalog, caller: Caller, view: View, table
             gone.add(leaving_facade(catalog, table, dropping.entity_id))
         else:
             gone.add(dropping.prepared())
+            merge(gone.changes, leave_id(dropping.drop_id, before))
         uuid = "" if before is None else before.uuid
         merge(gone.changes, await leave_restrictions(view, table, dropping.entity_id, uuid=uuid))
     merge(gone.changes, erasing(key, before))
@@ -172,11 +174,13 @@ async def removing_table(catalog: OpenCatalog, caller: Caller, view: View, table
 async def removing_view(catalog: OpenCatalog, caller: Caller, view: View, name: Identifier) -> Collected:
     """What gives a view up; nothing when there is none."""
     gone, key = Collected(), view_key(name)
-    value = await view.find("names", key)
+    value, before = await view.find("names", key), await find_seen(view, key)
     if value is not None:
         ref = ObjRef.unpack(value)
         (state,) = await view.load_many(VIEW, [ref.id])
         path, held = (*name.namespace, name.name), Held(state.id, state.location, state.claims)
-        gone.add(make_drop_of("view", catalog, caller, path, key, ref, held, is_given_up=True).prepared())
-    merge(gone.changes, erasing(key, await find_seen(view, key)))
+        dropping = make_drop_of("view", catalog, caller, path, key, ref, held, is_given_up=True)
+        gone.add(dropping.prepared())
+        merge(gone.changes, leave_id(dropping.drop_id, before))
+    merge(gone.changes, erasing(key, before))
     return gone

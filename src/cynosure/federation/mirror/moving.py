@@ -19,8 +19,18 @@ from cynosure.federation.mirror.changing import Collected, commit_mirror
 from cynosure.federation.mirror.facades import find_facade
 from cynosure.federation.mirror.forgetting import removing_table, removing_view
 from cynosure.federation.mirror.namespaces import make_levels
+from cynosure.federation.mirror.returning import find_returning
 from cynosure.federation.mirror.seen import Seen, SeenMeanwhile, erasing, find_seen, noting
-from cynosure.federation.mirror.waiting import find_inherited, leave_restrictions, take_restrictions
+from cynosure.federation.mirror.tables import prepare_table
+from cynosure.federation.mirror.views import prepare_view
+from cynosure.federation.mirror.waiting import (
+    end_inherited,
+    find_inherited,
+    leave_restrictions,
+    take_restrictions,
+)
+from cynosure.federation.remote import RemoteTable, RemoteView
+from cynosure.iceberg.views import parse_view
 from cynosure.persistence.commit import Change, Prepared, View
 from cynosure.persistence.commit.records import raw_detail
 from cynosure.persistence.commit.view import Overlay
@@ -40,7 +50,7 @@ async def move_table(
 
     async def prepare(view: View) -> Prepared[None]:
         await _require_same(view, table_key(source), uuid, source)
-        return await prepare_moved_table(catalog, caller, view, source, target)
+        return await prepare_moved_table(catalog, caller, view, source, target, uuid)
 
     await commit_mirror(catalog, caller, "mirror-move-table", prepare)
 
@@ -51,20 +61,20 @@ async def prepare_moved_table(
     view: View,
     source: Identifier,
     target: Identifier,
+    uuid: str,
     *,
     is_by_caller: bool = False,
 ) -> Prepared[None]:
-    """The change that `move_table` commits.
+    """The change that `move_table` commits. Nothing but what has this uuid is moved.
 
     `is_by_caller`: somebody renamed it who may see all of it; then restrictions of the namespaces that it
     leaves stay behind, as they do in a catalog of our own.
     """
     await require_open(view)
     old, new = table_key(source), table_key(target)
-    ref = await find_table_ref(view, source)
-    if ref is None:
-        return Prepared(None)
-    seen = await find_seen(view, old)
+    ref, seen = await find_table_ref(view, source), await find_seen(view, old)
+    if ref is None or _is_another(seen, uuid):
+        return await _prepare_returned_table(catalog, caller, view, target, uuid, is_by_caller=is_by_caller)
     if seen is not None and seen.is_by_name:
         # The id is the name's, and all that is granted on it: the table comes anew under the other one.
         return (await removing_table(catalog, caller, view, source)).prepared(None)
@@ -81,8 +91,7 @@ async def prepare_moved_table(
         merge(moved.changes, facade.changes)
         merge(moved.changes, {"ids": {encode_id_key(facade.id): None}})
         gone.append(facade.id)
-    metadata = (await load_table_at(view, ref.id, catalog.shared.tables)).metadata
-    uuid, schema = metadata.table_uuid.lower(), metadata.current_schema()
+    schema = (await load_table_at(view, ref.id, catalog.shared.tables)).metadata.current_schema()
     merge(moved.changes, await leave_restrictions(view, source, entity_id))
     inherited = [] if is_by_caller else await find_inherited(view, source.namespace)
     moved.add(
@@ -102,23 +111,23 @@ async def move_view(
 
     async def prepare(view: View) -> Prepared[None]:
         await _require_same(view, view_key(source), uuid, source)
-        return await prepare_moved_view(catalog, caller, view, source, target)
+        return await prepare_moved_view(catalog, caller, view, source, target, uuid)
 
     await commit_mirror(catalog, caller, "mirror-move-view", prepare)
 
 
 async def prepare_moved_view(
-    catalog: OpenCatalog, caller: Caller, view: View, source: Identifier, target: Identifier
+    catalog: OpenCatalog, caller: Caller, view: View, source: Identifier, target: Identifier, uuid: str
 ) -> Prepared[None]:
-    """The change that `move_view` commits."""
+    """The change that `move_view` commits. Nothing but what has this uuid is moved."""
     await require_open(view)
     old, new = view_key(source), view_key(target)
-    value = await view.find("names", old)
-    if value is None:
-        return Prepared(None)
+    value, seen = await view.find("names", old), await find_seen(view, old)
+    if value is None or _is_another(seen, uuid):
+        return await _prepare_returned_view(catalog, caller, view, target, uuid)
     ref = ObjRef.unpack(value)
     (state,) = await view.load_many(VIEW, [ref.id])
-    seen, moved = await find_seen(view, old), await make_levels(catalog, view, target.namespace)
+    moved = await make_levels(catalog, view, target.namespace)
     moved.add(await removing_table(catalog, caller, view, target))
     moved.add(await removing_view(catalog, caller, view, target))
     _add_move(moved, "view", state.id, ref, (source, old), (target, new))
@@ -126,11 +135,44 @@ async def prepare_moved_view(
     return moved.prepared(None)
 
 
+async def _prepare_returned_table(
+    catalog: OpenCatalog, caller: Caller, view: View, target: Identifier, uuid: str, *, is_by_caller: bool
+) -> Prepared[None]:
+    """Its new name for a table that was given up meanwhile, because somebody asked for the old one."""
+    returning = await find_returning(view, uuid, "table")
+    if returning is None:
+        return Prepared(None)
+    last = await load_table_at(view, returning.state.id, catalog.shared.tables)
+    below, changed = Overlay(view), Collected()
+    if is_by_caller:
+        merge(changed.changes, await end_inherited(view, uuid))
+        below.add(changed.changes)
+    remote = RemoteTable(last.metadata, returning.tag)
+    changed.add(await prepare_table(catalog, caller, below, target, remote))
+    return changed.prepared(None)
+
+
+async def _prepare_returned_view(
+    catalog: OpenCatalog, caller: Caller, view: View, target: Identifier, uuid: str
+) -> Prepared[None]:
+    """The same for a view."""
+    returning = await find_returning(view, uuid, "view")
+    if returning is None:
+        return Prepared(None)
+    (state,) = await view.load_many(VIEW, [returning.state.id])
+    remote = RemoteView(parse_view(state.json, limits=catalog.limits), returning.tag)
+    prepared = await prepare_view(catalog, caller, view, target, remote)
+    return Prepared(None, prepared.changes, prepared.objects, prepared.feed)
+
+
 async def _require_same(view: View, key: bytes, uuid: str, name: Identifier) -> None:
     """The remote was asked before this commit: what has the name now may be another one."""
-    seen = await find_seen(view, key)
-    if seen is not None and seen.uuid != uuid:
+    if _is_another(await find_seen(view, key), uuid):
         raise SeenMeanwhile(str(name))
+
+
+def _is_another(seen: Seen | None, uuid: str) -> bool:
+    return seen is not None and seen.uuid != uuid
 
 
 def _add_move(

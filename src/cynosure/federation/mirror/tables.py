@@ -2,7 +2,8 @@
 
 The same uuid is the same table: it keeps its id, and with it grants, policies and restrictions. Another uuid
 under the same name is another table: the one before is given up and a new one made, in one commit, so that
-nothing that was granted on the old one counts for the new one; but for names that are granted on by name.
+nothing that was granted on the old one counts for the new one; but for names that are granted on by name. One
+that was given up and is seen again has the id that waited for it (`returning.py`).
 What hid rows or columns of the old one hides them of the new one (`waiting.py`).
 
 Must not break: what is taken in is checked as a registration is (places allowed, free, the table's own). What
@@ -33,6 +34,7 @@ from cynosure.federation.mirror.facades import find_facade
 from cynosure.federation.mirror.forgetting import removing_table, removing_view
 from cynosure.federation.mirror.namespaces import make_levels
 from cynosure.federation.mirror.places import OUTSIDE, find_held, require_part, take_places
+from cynosure.federation.mirror.returning import find_returning, leave_id
 from cynosure.federation.mirror.seen import (
     ANYTHING,
     Anything,
@@ -43,8 +45,9 @@ from cynosure.federation.mirror.seen import (
     require_expected,
 )
 from cynosure.federation.mirror.waiting import leave_restrictions, take_restrictions
-from cynosure.federation.remote import RemoteTable
+from cynosure.federation.remote import RemoteTable, Tag
 from cynosure.iceberg.metadata import TableMetadata
+from cynosure.iceberg.snapshots import decode_metadata_log_entry
 from cynosure.persistence.commit import Prepared, View
 from cynosure.persistence.commit.view import Overlay
 from cynosure.persistence.objects import ObjRef
@@ -149,14 +152,27 @@ async def _find_kept(
     if not is_same and not (isinstance(expected, Anything) and before.uuid == remote.uuid):
         return None
     base = await load_table_at(view, ref.id, catalog.shared.tables)
-    return base if is_same or _is_later(base.metadata, remote.metadata) else None
+    return base if is_same or _is_earlier(remote, before, base.metadata) else None
 
 
-def _is_later(one: TableMetadata, other: TableMetadata) -> bool:
-    return (one.last_sequence_number, one.last_updated_ms) > (
+def _is_earlier(remote: RemoteTable, before: Seen, base: TableMetadata) -> bool:
+    """Whether an answer is of a version before the one that the mirror has."""
+    other = remote.metadata
+    if _is_former(remote.tag, base):
+        return True
+    if _is_former(before.tag, other):
+        return False
+    # Clocks are their writers', so they count only where neither log says anything.
+    return (base.last_sequence_number, base.last_updated_ms) > (
         other.last_sequence_number,
         other.last_updated_ms,
     )
+
+
+def _is_former(tag: Tag, metadata: TableMetadata) -> bool:
+    """Whether a version came before another one, as its log says."""
+    former = [decode_metadata_log_entry(json).metadata_file for _, json in metadata.metadata_log]
+    return tag.metadata_location in former
 
 
 async def _prepare_next(
@@ -188,15 +204,17 @@ async def _prepare_new(
     file: MetadataFile,
 ) -> tuple[Prepared[ManagedTable], bool]:
     """A table that is new here, in place of what had the name; and whether it had been granted on by name."""
-    changed = Collected()
+    changed, uuid = Collected(), file.metadata.table_uuid.lower()
     facade = await find_facade(view, table)
-    entity_id = catalog.shared.persistence.ids.next() if facade is None else facade.id
-    if facade is not None:
-        merge(changed.changes, facade.changes)
+    known = facade or await find_returning(view, uuid, "table")
+    entity_id = catalog.shared.persistence.ids.next() if known is None else known.id
+    if known is not None:
+        merge(changed.changes, known.changes)
     held, gone = await find_held(view, table), list[ObjId]()
     if replaced is not None:
         dropping = await make_drop(catalog, caller, view, table, replaced, is_given_up=True)
         changed.add(dropping.prepared())
+        merge(changed.changes, leave_id(dropping.drop_id, before))
         old_uuid, gone = "" if before is None else before.uuid, [dropping.entity_id]
         left = await leave_restrictions(view, table, gone[0], uuid=old_uuid, is_name_left=False)
         merge(changed.changes, left)
@@ -216,6 +234,6 @@ async def _prepare_new(
         claims=claimed.claims,
     )
     changed.add(prepared_creation(table, Version(kept, objects, []), claimed))
-    uuid, schema = file.metadata.table_uuid.lower(), file.metadata.current_schema()
+    schema = file.metadata.current_schema()
     changed.add(await take_restrictions(catalog, view, table, uuid, entity_id, schema, replaced=gone))
     return changed.prepared(kept), facade is not None

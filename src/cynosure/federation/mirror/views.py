@@ -25,6 +25,7 @@ from cynosure.federation.mirror.changing import Collected, commit_mirror
 from cynosure.federation.mirror.forgetting import removing_table, removing_view
 from cynosure.federation.mirror.namespaces import make_levels
 from cynosure.federation.mirror.places import OUTSIDE, find_held, require_part, take_places
+from cynosure.federation.mirror.returning import find_returning
 from cynosure.federation.mirror.seen import (
     ANYTHING,
     Anything,
@@ -171,7 +172,10 @@ async def _add_new(
     else:
         await require_free_name(view, name, for_view=True)
     held = await find_held(view, name)
-    entity_id = catalog.shared.persistence.ids.next()
+    returning = await find_returning(view, remote.uuid, "view")
+    entity_id = catalog.shared.persistence.ids.next() if returning is None else returning.id
+    if returning is not None:
+        merge(changed.changes, returning.changes)
     claimed = await take_places(catalog, caller, view, name, entity_id, places, held)
     version = _version(catalog, entity_id, remote, claimed.claims)
     changed.add(prepared_creation(name, version, claimed))

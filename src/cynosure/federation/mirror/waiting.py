@@ -168,6 +168,11 @@ async def find_inherited(view: View, namespace: Namespace) -> list[Waiting]:
     return found
 
 
+async def end_inherited(view: View, uuid: str) -> Changes:
+    """What has the restrictions of namespaces that a table was in wait for it no more."""
+    return {INDEX: {key: None for key, _ in await scan_all(view, INDEX, prefix_of(_INHERITED, uuid))}}
+
+
 async def _find_coming(view: View, namespace: Namespace) -> list[Waiting]:
     """Those, and what waits for namespaces that are made by this very change."""
     found = await find_inherited(view, namespace)

@@ -64,16 +64,13 @@ class Freshness:
             return self._clock.monotonic_s() - known.asked_s <= most_s
         return (self._clock.now_us() - seen.seen_us) / 1e6 <= most_s
 
-    def note(
-        self, catalog: OpenCatalog, key: bytes, asked_s: float | None = None, *, is_missing: bool = False
-    ) -> None:
-        """Remember what the remote said to a question of then; left out: of now."""
-        at_s = self._clock.monotonic_s() if asked_s is None else asked_s
+    def note(self, catalog: OpenCatalog, key: bytes, asked_s: float, *, is_missing: bool = False) -> None:
+        """Remember what the remote said to a question of then."""
         place = _place(catalog, key)
         known = self._checked.get(place)
-        if known is not None and known.asked_s > at_s:
+        if known is not None and known.asked_s > asked_s:
             return
-        self._checked[place] = Checked(at_s, is_missing)
+        self._checked[place] = Checked(asked_s, is_missing)
         self._checked.move_to_end(place)
         if len(self._checked) > self._most:
             self._checked.popitem(last=False)

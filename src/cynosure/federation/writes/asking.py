@@ -29,6 +29,7 @@ async def ask(write: Write[A, R], judged: Before | CynosureError) -> A:
     own, before = write.caller.key, judged if isinstance(judged, Before) else Before()
     forwarded = _choose_key(write) if write.remote.abilities.takes_keys else None
     earlier = None if own is None else await note_asked(write.catalog, write.caller, own, before)
+    write.before = before if earlier is None else earlier
     if earlier is not None:
         found = await write.find(earlier)
         if found is None and forwarded is None:

@@ -62,11 +62,14 @@ async def carry_out(write: Write[A, R]) -> R:
         try:
             await require_unmoved(await catalog.read(), catalog.entity.name)
             await write.look()
-            answer = await ask(write, await _judge(write))
+            judged, asked_s = await _judge(write), write.scene.federation.freshness.now_s()
+            answer = await ask(write, judged)
         except Unavailable as error:
             await _require_unasked(write, error)
             raise
-    return await _keep(write, answer)
+    result = await _keep(write, answer)
+    write.note(asked_s)
+    return result
 
 
 async def _require_unasked(write: Write[A, R], error: Unavailable) -> None:
@@ -82,7 +85,7 @@ async def _judge(write: Write[A, R]) -> Before | CynosureError:
     try:
         await write.check(state)
         return await write.judge(state)
-    except (NotFound, AlreadyExists, Conflict) as refusal:
+    except (NotFound, AlreadyExists, Conflict, BadInput) as refusal:
         if write.caller.key is None or not write.caller.key.is_repeat:
             raise
         return refusal
@@ -116,5 +119,4 @@ async def _keep(write: Write[A, R], answer: A) -> R:
             fix="Load what was changed, and see.",
             catalog=catalog.entity.name,
         ) from error
-    write.note()
     return committed.result

@@ -28,6 +28,7 @@ from cynosure.catalog.resolve import (
 from cynosure.catalog.staged import removing
 from cynosure.catalog.table_changes import TableChange, apply_change, claim_places
 from cynosure.federation.mirror import prepare_table
+from cynosure.federation.mirror.seen import ANYTHING, Expected, find_seen
 from cynosure.federation.remote import RemoteTable, TableCommit
 from cynosure.federation.writes.abilities import require_name
 from cynosure.federation.writes.carrying import carry_out
@@ -88,10 +89,10 @@ class _Commit(Write[RemoteTable, ManagedTable]):
         return found if verdict is True else AGAIN if verdict is AGAIN else None
 
     async def keep(self, view: View, answer: RemoteTable) -> Prepared[ManagedTable]:
-        return await keep_changed(self.scene, view, self._change, answer)
+        return await keep_changed(self.scene, view, self._change, self._commit, answer)
 
-    def note(self) -> None:
-        note_table(self.scene, self._change)
+    def note(self, asked_s: float) -> None:
+        note_table(self.scene, self._change, asked_s)
 
 
 def plain_commit(change: TableChange) -> TableCommit:
@@ -172,12 +173,13 @@ def judge_outcome(change: TableChange, found: RemoteTable | None, before: Before
 
 
 async def keep_changed(
-    scene: Scene, view: View, change: TableChange, answer: RemoteTable
+    scene: Scene, view: View, change: TableChange, commit: TableCommit, answer: RemoteTable
 ) -> Prepared[ManagedTable]:
     """The change of the mirror that a commit's answer makes; what was reserved for a creation is given up."""
     catalog, caller, table = scene.catalog, scene.caller, change.table
     if not change.is_creation:
-        return await prepare_table(catalog, caller, view, table, answer)
+        expected = await _find_expected(scene, view, commit)
+        return await prepare_table(catalog, caller, view, table, answer, expected=expected)
     staged = await find_promised(view, caller, table, answer.metadata)
     if staged is None:
         return await prepare_table(catalog, caller, view, table, answer)
@@ -188,6 +190,16 @@ async def keep_changed(
     return Prepared(prepared.result, overlay.changes, prepared.objects, prepared.feed)
 
 
-def note_table(scene: Scene, change: TableChange) -> None:
-    """Remember that the remote was just heard of it."""
-    scene.federation.freshness.note(scene.catalog, table_key(change.table))
+async def _find_expected(scene: Scene, view: View, commit: TableCommit) -> Expected:
+    """What the mirror has, if the commit was sent for that: then the answer is later, whatever clocks say."""
+    seen, base, key = await find_seen(view, table_key(commit.table)), commit.base, scene.caller.key
+    # What a remote answers to a repeated request may be as old as the first one.
+    is_repeat = key is not None and key.is_repeat
+    if is_repeat or seen is None or base is None or not seen.is_of(base.tag, base.uuid):
+        return ANYTHING
+    return seen
+
+
+def note_table(scene: Scene, change: TableChange, asked_s: float) -> None:
+    """Remember when the remote was heard of it."""
+    scene.federation.freshness.note(scene.catalog, table_key(change.table), asked_s)

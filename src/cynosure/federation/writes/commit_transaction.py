@@ -82,18 +82,18 @@ class _Transaction(Write[_Answers, None]):
         overlay = Overlay(view)
         objects: list[NewObject] = []
         feed: list[Change] = []
-        for change, table in zip(self._changes, answer, strict=True):
+        for change, commit, table in zip(self._changes, self._commits, answer, strict=True):
             if table is None:
                 continue
-            prepared = await keep_changed(self.scene, overlay, change, table)
+            prepared = await keep_changed(self.scene, overlay, change, commit, table)
             overlay.add(prepared.changes, prepared.objects)
             objects += prepared.objects
             feed += prepared.feed
         return Prepared(None, overlay.changes, objects, feed)
 
-    def note(self) -> None:
+    def note(self, asked_s: float) -> None:
         for change in self._changes:
-            note_table(self.scene, change)
+            note_table(self.scene, change, asked_s)
 
     async def _load(self, change: TableChange) -> RemoteTable | None:
         """The table after the transaction; `None` when the remote does not say: the next look will."""

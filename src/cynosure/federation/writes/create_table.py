@@ -130,8 +130,8 @@ class _Creation(_New[ManagedTable]):
     async def keep(self, view: View, answer: RemoteTable) -> Prepared[ManagedTable]:
         return await prepare_table(self.catalog, self.caller, view, self._table, answer)
 
-    def note(self) -> None:
-        self.scene.federation.freshness.note(self.catalog, table_key(self._table))
+    def note(self, asked_s: float) -> None:
+        self.scene.federation.freshness.note(self.catalog, table_key(self._table), asked_s)
 
 
 class _Staging(_New[Staged]):

@@ -90,8 +90,8 @@ class _Creation(Write[RemoteView, Version[ViewState]]):
         version = await version_of(view, prepared, view_key(name))
         return Prepared(version, prepared.changes, prepared.objects, prepared.feed)
 
-    def note(self) -> None:
-        self.scene.federation.freshness.note(self.catalog, view_key(self._wanted.name))
+    def note(self, asked_s: float) -> None:
+        self.scene.federation.freshness.note(self.catalog, view_key(self._wanted.name), asked_s)
 
     def _build(self) -> ViewMetadata:
         """What is asked for; `BadInput` when it makes no view."""

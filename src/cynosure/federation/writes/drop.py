@@ -10,6 +10,7 @@ from typing import ClassVar, TypeVar
 from cynosure.auth.rbac import operations as ops
 from cynosure.auth.rbac.operations import Operation
 from cynosure.auth.receipts import NOTHING, Recall
+from cynosure.catalog.changes import Changes, merge
 from cynosure.catalog.errors import NoSuchTable
 from cynosure.catalog.guards import Guards
 from cynosure.catalog.managed.answer import TableAnswer
@@ -19,6 +20,7 @@ from cynosure.catalog.names import Identifier
 from cynosure.catalog.purging.purge import require_switched_on
 from cynosure.catalog.recalling import RecalledTable
 from cynosure.catalog.resolve import require_open, require_table_ref
+from cynosure.federation.mirror.returning import end_id
 from cynosure.federation.writes.abilities import require_purge, require_views
 from cynosure.federation.writes.carrying import carry_out
 from cynosure.federation.writes.kinds import TABLES, VIEWS, Kind
@@ -85,9 +87,12 @@ class _Gone(Write[bool, R]):
 
     async def keep(self, view: View, answer: bool) -> Prepared[R]:
         gone = await self.kind.prepare_forgotten(self.catalog, self.caller, view, self._named)
-        return Prepared(self.result(), gone.changes, gone.objects, gone.feed)
+        changes: Changes = {name: dict(entries) for name, entries in gone.changes.items()}
+        # Also where somebody has seen meanwhile that it is gone.
+        merge(changes, end_id(self.before.uuid))
+        return Prepared(self.result(), changes, gone.objects, gone.feed)
 
-    def note(self) -> None:
+    def note(self, asked_s: float) -> None:
         self.scene.federation.freshness.forget(self.catalog, self.kind.key(self._named))
 
     @abstractmethod

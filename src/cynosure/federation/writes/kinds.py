@@ -49,7 +49,10 @@ class Kind:
     rename: Callable[[RemoteCatalog, Identifier, Identifier, str | None], Awaitable[None]]
     """At the remote, with an Idempotency-Key."""
     prepare_forgotten: Callable[[OpenCatalog, Caller, View, Identifier], Awaitable[Prepared[None]]]
-    prepare_moved: Callable[[OpenCatalog, Caller, View, Identifier, Identifier], Awaitable[Prepared[None]]]
+    prepare_moved: Callable[
+        [OpenCatalog, Caller, View, Identifier, Identifier, str], Awaitable[Prepared[None]]
+    ]
+    """Of what has this uuid."""
 
 
 TABLES: Final = Kind(

@@ -111,5 +111,5 @@ class _Registration(Write[RemoteTable, ManagedTable]):
         expected = seen if seen == self._seen else ANYTHING
         return await prepare_table(self.catalog, self.caller, view, self._table, answer, expected=expected)
 
-    def note(self) -> None:
-        self.scene.federation.freshness.note(self.catalog, table_key(self._table))
+    def note(self, asked_s: float) -> None:
+        self.scene.federation.freshness.note(self.catalog, table_key(self._table), asked_s)

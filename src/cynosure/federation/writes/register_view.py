@@ -82,5 +82,5 @@ class _Registration(Write[RemoteView, Version[ViewState]]):
         version = await version_of(view, prepared, view_key(self._view))
         return Prepared(version, prepared.changes, prepared.objects, prepared.feed)
 
-    def note(self) -> None:
-        self.scene.federation.freshness.note(self.catalog, view_key(self._view))
+    def note(self, asked_s: float) -> None:
+        self.scene.federation.freshness.note(self.catalog, view_key(self._view), asked_s)

@@ -75,10 +75,10 @@ class _Rename(Write[bool, None]):
         return True if is_there else AGAIN if is_here else None
 
     async def keep(self, view: View, answer: bool) -> Prepared[None]:
-        prepare = self.kind.prepare_moved
-        return await prepare(self.catalog, self.caller, view, self._source, self._destination)
+        prepare, uuid = self.kind.prepare_moved, self.before.uuid
+        return await prepare(self.catalog, self.caller, view, self._source, self._destination, uuid)
 
-    def note(self) -> None:
+    def note(self, asked_s: float) -> None:
         freshness = self.scene.federation.freshness
         freshness.forget(self.catalog, self.kind.key(self._source))
         # Its file or entry may be another version by the rename: who loads it next looks.

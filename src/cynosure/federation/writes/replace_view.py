@@ -93,5 +93,5 @@ class _Replacement(Write[RemoteView, Version[ViewState]]):
         version = await version_of(view, prepared, view_key(name))
         return Prepared(version, prepared.changes, prepared.objects, prepared.feed)
 
-    def note(self) -> None:
-        self.scene.federation.freshness.note(self.catalog, view_key(self._change.name))
+    def note(self, asked_s: float) -> None:
+        self.scene.federation.freshness.note(self.catalog, view_key(self._change.name), asked_s)

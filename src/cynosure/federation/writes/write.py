@@ -1,8 +1,8 @@
 """What a change of a federated catalog consists of; `carrying.carry_out` does its parts in their order.
 
 Must not break: `judge` refuses with what was just seen, so an earlier attempt of the same request may be the
-reason. It raises `NotFound`, `AlreadyExists` or `Conflict` for what that could have brought about, and those
-do not end a repeated request.
+reason. It raises `NotFound`, `AlreadyExists`, `Conflict` or `BadInput` (no table takes a snapshot twice) for
+what that could have brought about, and those do not end a repeated request.
 """
 
 from abc import ABC, abstractmethod
@@ -60,6 +60,8 @@ class Write(ABC, Generic[A, R]):
         self.catalog = scene.catalog
         self.caller = scene.caller
         self.remote = scene.remote
+        self.before = Before()
+        """What the remote had when it was first asked; for `keep`."""
 
     @property
     @abstractmethod
@@ -90,5 +92,5 @@ class Write(ABC, Generic[A, R]):
     async def keep(self, view: View, answer: A) -> Prepared[R]:
         """The change that has in the mirror what the remote answered; and what the caller is answered."""
 
-    def note(self) -> None:
-        """Called when the mirror has it: what was seen just now need not be asked for."""
+    def note(self, asked_s: float) -> None:
+        """Called when the mirror has it: what was seen need not be asked for. `asked_s`: when it was."""
