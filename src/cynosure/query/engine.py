@@ -138,7 +138,10 @@ class Results(Protocol):
         ...
 
     async def close(self) -> None:
-        """End it, finished or not: nothing of it goes on running. May be called twice."""
+        """End it, finished or not: nothing of it goes on running. May be called twice.
+
+        It does not wait for a read that waits for a storage: of that nobody hears any more.
+        """
         ...
 
 

@@ -60,14 +60,20 @@ async def test_a_page_that_promised_another_is_followed_by_one():
     assert (last.batches, last.next) == ([], None)
 
 
+async def settle() -> None:
+    """Let tasks get as far as they can."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
 async def test_who_puts_waits_for_who_fetches():
     pages = Pages(1)
     putting = asyncio.create_task(pages.put(batch(5)))
-    await asyncio.sleep(0.02)
+    await settle()
     assert not putting.done()
     assert pages.rows == 3
     assert await pages.fetch(1, 1)
-    await asyncio.sleep(0.02)
+    await settle()
     assert pages.rows == 4
     await pages.drop()
     await putting
@@ -78,7 +84,7 @@ async def test_who_puts_waits_for_who_fetches():
 async def test_two_who_wait_for_a_page_both_get_it():
     pages = Pages(1)
     waiting = [asyncio.create_task(pages.fetch(1, 5)) for _ in range(2)]
-    await asyncio.sleep(0.01)
+    await settle()
     await pages.put(batch(1))
     first, other = await asyncio.gather(*waiting)
     assert first is not None
@@ -88,7 +94,7 @@ async def test_two_who_wait_for_a_page_both_get_it():
 async def test_whoever_waits_for_a_page_that_others_are_done_with_is_refused():
     pages = Pages(1)
     late = asyncio.create_task(pages.fetch(1, 30))
-    await asyncio.sleep(0.01)
+    await settle()
     async with pages._changed:
         # Two pages were given meanwhile, and a third one is ready.
         pages._fetched = 2

@@ -9,10 +9,11 @@ Whatever a test breaks, it breaks from outside: processes get signals, the proxy
 import asyncio
 import contextlib
 import json
+import random
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,11 @@ from tests.query.faults.short_tokens import EXPIRED, ShortTokens, key_of, run_sh
 FILES = 8
 ROWS = 400
 """Of each file; every second one is hidden."""
+LARGE_ROWS = 3_000
+"""Of one more, whose row groups are large enough for the fast path."""
+GROUP_ROWS = 1_000
+NOTE_BYTES = 600
+"""Random ones, in hexadecimal digits behind each card of that file: a row group has more than a MiB."""
 SHOWN = "shown-region-5bd1"
 """The constant of the row filter."""
 HIDDEN = "hidden-region-e09c"
@@ -46,6 +52,7 @@ ALL = f"SELECT id, card FROM lake.{TABLE}"
 SHUFFLED = f"SELECT region, count(*) AS id, max(card) FROM lake.{TABLE} GROUP BY region ORDER BY 2"
 """Rows with the filter's own constant are written to disk on their way."""
 PATIENCE_S = 90.0
+SOON_S = 20.0
 SPYING = Path(__file__).parent / "spying"
 JAVA = " ".join((*SHORT_LIVED, "-Xss1m"))
 
@@ -62,13 +69,31 @@ def rows_of(file: int) -> pa.Table:
     )
 
 
-EXPECTED = [each for each in range(FILES * ROWS) if each % 2]
+def large_rows() -> pa.Table:
+    """Those behind them."""
+    ids = range(FILES * ROWS, FILES * ROWS + LARGE_ROWS)
+    chance = random.Random(7)
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "region": pa.array([SHOWN if each % 2 else HIDDEN for each in ids]),
+            "card": pa.array([CARD.format(each) + chance.randbytes(NOTE_BYTES).hex() for each in ids]),
+        }
+    )
+
+
+EXPECTED = [each for each in range(FILES * ROWS + LARGE_ROWS) if each % 2]
 
 
 def is_data(request: Request) -> bool:
     """Whether a file of rows is read."""
     path = request.path.partition("?")[0]
     return request.method == "GET" and path.endswith(".parquet")
+
+
+def is_fast(request: Request) -> bool:
+    """Whether DataFusion reads it: our own client says its name. (On the native leaf, Java does.)"""
+    return is_data(request) and b"user-agent: cynosure" not in request.data.lower()
 
 
 class Answering(NamedTuple):
@@ -92,12 +117,24 @@ class FaultScene:
     """How Spark reads: `isolated` or `native`."""
     spied: Path
     """What the gateway drew by chance: a kind and a word in each line."""
+    large_file: str
+    """The name of the one with large row groups."""
+
+    def is_small(self, request: Request) -> bool:
+        """Whether another file of rows is read, which is one fragment."""
+        return is_data(request) and self.large_file not in request.path
 
     async def begin_reading(
-        self, seconds: float = 0.5, *, reads: int = 2, sql: str = ALL, **body: Any
+        self,
+        seconds: float = 0.5,
+        *,
+        reads: int = 2,
+        sql: str = ALL,
+        when: Callable[[Request], bool] = is_data,
+        **body: Any,
     ) -> Answering:
         """A statement whose scans have begun, and take their time."""
-        held = self.hold(seconds)
+        held = self.hold(seconds, when=when)
 
         async def has_begun() -> bool:
             assert not answer.done(), answer.result()
@@ -108,9 +145,9 @@ class FaultScene:
         await wait_until(has_begun, "a scan that reads")
         return Answering(statement_id, answer)
 
-    def hold(self, seconds: float, **options: Any) -> Rule:
+    def hold(self, seconds: float, when: Callable[[Request], bool] = is_data) -> Rule:
         """Let every read of rows take so long from now on."""
-        return self.proxy.add(Delay(request_s=seconds), when=is_data, times=None, **options)
+        return self.proxy.add(Delay(request_s=seconds), when=when, times=None)
 
     def enforce_expiry(self) -> Rule:
         """Have the store refuse sessions that ended."""
@@ -243,6 +280,20 @@ async def wait_until(is_so: Callable[[], Awaitable[object]], what: str) -> None:
         await asyncio.sleep(0.1)
 
 
+def find_largest(table: Any) -> str:
+    """The name of its largest file. Not in the proxy's thread, which the store is asked through."""
+    files = [each.file for each in table.scan().plan_files()]
+    return str(max(files, key=lambda file: file.file_size_in_bytes).file_path).rpartition("/")[2]
+
+
+@contextlib.contextmanager
+def soon() -> Iterator[None]:
+    """What is in it ends long before a silent store is given up."""
+    begun_s = time.monotonic()
+    yield
+    assert time.monotonic() - begun_s < SOON_S
+
+
 def gateway_settings(directory: Path, master: str, **changes: str) -> dict[str, str]:
     """Of a gateway on a cluster, impatient where a test would wait."""
     events = directory / "events"
@@ -293,10 +344,16 @@ async def open_scene(directory: Path, minio: S3Server, leaf: str, spied: Path) -
                 store=store,
                 storage={"stsEndpoint": tokens.url},
             )
-            await query.make_table(TABLE, *(rows_of(file) for file in range(FILES)))
+            table = await query.make_table(
+                TABLE,
+                *(rows_of(file) for file in range(FILES)),
+                large_rows(),
+                properties={"write.parquet.row-group-limit": str(GROUP_ROWS)},
+            )
+            large_file = await asyncio.to_thread(find_largest, table)
             ann = await query.create_user("ann")
             await query.restrict(TABLE, filter=f"region = '{SHOWN}'")
             await query.restrict(TABLE, columns={"card": "sha-256-query-local"})
-            scene = FaultScene(query, proxy, tokens, cluster, ann, directory, leaf, spied)
+            scene = FaultScene(query, proxy, tokens, cluster, ann, directory, leaf, spied, large_file)
             await scene.wait_for_workers()
             yield scene

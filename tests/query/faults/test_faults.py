@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.query.faults.scene import EXPECTED, SHUFFLED, FaultScene, wait_until
+from cynosure.testing.harness.faults import Delay
+from cynosure.testing.query_server import API
+from tests.query.faults.scene import EXPECTED, SHUFFLED, FaultScene, is_fast, soon, wait_until
 from tests.query.faults.searching import Search
 from tests.query.faults.short_tokens import LIFE_S
 
@@ -82,6 +84,18 @@ async def test_a_store_that_stays_away_is_an_error_that_says_so(scene: FaultScen
     assert await scene.ids() == EXPECTED
 
 
+async def test_a_store_that_is_silent_on_the_fast_path_alone_costs_no_row_and_no_worker(
+    isolated: FaultScene,
+) -> None:
+    scene = isolated
+    stuck_before = await scene.metric("scan_fragments", outcome="stuck")
+    silent = scene.proxy.add(Delay(request_s=300.0), when=is_fast, times=None)
+    assert await scene.ids() == EXPECTED
+    assert silent.hits, "no file is read on the fast path"
+    assert await scene.metric("scan_fragments", outcome="stuck") == stuck_before
+    assert await scene.metric("scan_workers_healthy") == 2
+
+
 async def test_credentials_that_end_in_the_middle_are_renewed(isolated: FaultScene) -> None:
     scene = isolated
     keys = scene.keys_of_reads()
@@ -121,7 +135,7 @@ async def test_credentials_that_end_in_the_middle_of_a_native_scan_are_an_error_
         pytest.skip("of the native leaf only")
     refused = scene.enforce_expiry()
     # Eight files on two executors: longer than a session lives.
-    _, answer = await scene.begin_reading(LIFE_S / 2)
+    _, answer = await scene.begin_reading(LIFE_S / 2, when=scene.is_small)
     failed = await answer
     assert refused.hits, "the session did not end in the middle"
     assert isinstance(failed, dict), "rows were read with a session that had ended"
@@ -133,7 +147,14 @@ async def test_credentials_that_end_in_the_middle_of_a_native_scan_are_an_error_
 @pytest.fixture
 async def in_process(isolated: FaultScene) -> AsyncIterator[FaultScene]:
     """The same table, through a gateway that reads itself."""
-    settings = {"QUERY__LOCAL_EXECUTION": "on", "QUERY__SPARK__ENABLED": "off", "STORAGE__RETRIES": "2"}
+    settings = {
+        "QUERY__LOCAL_EXECUTION": "on",
+        "QUERY__SPARK__ENABLED": "off",
+        "STORAGE__RETRIES": "2",
+        # A scan that waits for a silent store goes on for much longer than its statement may.
+        "STORAGE__OPERATION_TIMEOUT": "60s",
+        "STORAGE__STALL_TIMEOUT": "60s",
+    }
     # Of another name when it is run once more.
     name = f"in-process-{len(isolated.query.processes.all)}"
     local = await isolated.query.start_another(name, settings)
@@ -155,6 +176,33 @@ async def test_a_store_that_goes_away_and_comes_back_costs_a_gateway_that_reads_
     in_process.proxy.refuse(2)
     in_process.proxy.cut_all()
     assert await answer == EXPECTED
+
+
+async def test_a_gateway_that_reads_itself_reads_on_the_fast_path(in_process: FaultScene) -> None:
+    read = in_process.proxy.add(Delay(), when=is_fast, times=None)
+    assert await in_process.ids() == EXPECTED
+    assert read.hits
+
+
+async def test_a_silent_store_holds_no_statement_of_a_gateway_that_reads_itself(
+    in_process: FaultScene,
+) -> None:
+    in_process.hold(120.0)
+    with soon():
+        failed = await in_process.try_ids(timeout="2s")
+    assert isinstance(failed, dict), failed
+    assert "longer" in failed["message"]
+    in_process.proxy.clear()
+    statement, answer = await in_process.begin_reading(120.0)
+    async with in_process.query.client(in_process.ann) as http:
+        with soon():
+            ended = await http.delete(f"{API}/statements/{statement}")
+            assert ended.is_success, ended.text
+            await answer
+    assert (await in_process.state(statement))["state"] == "CANCELED"
+    # Nor does it hold whoever comes next, when the store answers again; nor the end of the gateway.
+    in_process.proxy.clear()
+    assert await in_process.ids() == EXPECTED
 
 
 async def test_nothing_that_a_scan_knows_is_written_while_it_runs(isolated: FaultScene) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ from cynosure.query.errors import (
     QueryCancelled,
     QueryFailed,
 )
-from cynosure.query.local import relation_stream
+from cynosure.query.local import left_scans, relation_stream
 from cynosure.query.local.database import Database
 from cynosure.query.local.engine import LocalEngine
+from cynosure.query.scan.memory import PROCESS, Budget
 from cynosure.query.scan.port import ScanProgress, ScanWatch
 from cynosure.query.scan_task import Credentials, ScanTask
 from cynosure.query.settings import LocalSettings
@@ -34,6 +36,9 @@ pytestmark = pytest.mark.anyio
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string())])
 TABLE = {"t": pa.table({"a": [1, 2, 3], "s": ["x", "y", "secret-value"]}, SCHEMA)}
 ROWS = 4_000
+HELD_BYTES = 2**20
+PATIENCE_S = 60
+"""How long the store is silent at most."""
 FRAME = "rows between 1 preceding and current row"
 
 
@@ -180,6 +185,118 @@ async def test_deadline(engine: LocalEngine, scans: Scans) -> None:
     with pytest.raises(DeadlinePassed):
         await first_of(results.batches())
     assert scans.ended == len(scans.threads)  # none: the deadline may pass before it begins
+    await engine.close()
+
+
+class SilentStore:
+    """Stands for `governed_batches` of a store that says nothing until it is let go, and holds memory."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+        self.waiting: set[threading.Thread] = set()
+
+    def __call__(self, task: ScanTask, watch: ScanWatch) -> Iterator[pa.RecordBatch]:
+        with Budget(2**30).holding(HELD_BYTES):
+            self.waiting.add(threading.current_thread())
+            assert self.let_go.wait(PATIENCE_S)
+            watch.advance(ScanProgress())
+            yield pa.record_batch({"a": [2], "s": ["y"]}, SCHEMA)
+
+    async def wait_for_end(self) -> None:
+        """Of all threads."""
+        self.let_go.set()
+        await wait_until(lambda: not any(each.is_alive() for each in self.waiting))
+
+
+@pytest.fixture
+async def silent(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SilentStore]:
+    silent = SilentStore()
+    monkeypatch.setattr(relation_stream, "governed_batches", silent)
+    yield silent
+    await silent.wait_for_end()
+
+
+@contextmanager
+def soon() -> Iterator[None]:
+    """Much sooner than the store lets go."""
+    begun_s = time.monotonic()
+    yield
+    assert time.monotonic() - begun_s < 6
+
+
+async def test_a_deadline_ends_a_statement_whose_store_is_silent(
+    engine: LocalEngine, silent: SilentStore
+) -> None:
+    """I108."""
+    with soon():
+        results = await engine.execute(
+            scan_query("select max(a) from t", fragments=2, timeout_s=1), lambda _: None
+        )
+        with pytest.raises(DeadlinePassed):
+            await first_of(results.batches())
+    assert len(silent.waiting) == 2
+    with soon():
+        await engine.close()
+
+
+@pytest.mark.parametrize("by", ["close", "task", "engine"])
+async def test_a_cancel_ends_a_statement_whose_store_is_silent(
+    by: str, engine: LocalEngine, silent: SilentStore
+) -> None:
+    query = scan_query("select max(x.a) from t x join t y on x.a = y.a join t z on x.a = z.a")
+    results = await engine.execute(query, lambda _: None)
+    reading = asyncio.create_task(first_of(results.batches()))
+    await wait_until(lambda: silent.waiting)
+    with soon():
+        match by:
+            case "close":
+                await results.close()
+            case "task":
+                reading.cancel()
+            case "engine":
+                await engine.close()
+        with pytest.raises((QueryCancelled, asyncio.CancelledError)):
+            await reading
+    assert engine.list_running(query.id) == []
+    await engine.close()
+
+
+async def test_a_scan_that_is_left_behind_holds_its_memory_until_it_ends_and_tells_nothing(
+    engine: LocalEngine, silent: SilentStore
+) -> None:
+    before = PROCESS.held_bytes
+    reports: list[FragmentReport] = []
+    results = await engine.execute(scan_query("select max(a) from t", fragments=2), reports.append)
+    reading = asyncio.create_task(first_of(results.batches()))
+    await wait_until(lambda: len(silent.waiting) == 2)
+    await results.close()
+    with pytest.raises(QueryCancelled):
+        await reading
+    assert PROCESS.held_bytes == before + 2 * HELD_BYTES
+    assert engine._left.count() == 2
+    await silent.wait_for_end()
+    assert PROCESS.held_bytes == before
+    assert engine._left.count() == 0
+    await asyncio.sleep(0)
+    assert reports == []
+    await engine.close()
+
+
+async def test_while_too_many_scans_are_left_behind_no_other_begins(
+    engine: LocalEngine, silent: SilentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(left_scans, "MOST", 2)
+    results = await engine.execute(
+        scan_query("select max(a) from t", fragments=2, timeout_s=1), lambda _: None
+    )
+    with pytest.raises(DeadlinePassed):
+        await first_of(results.batches())
+    with pytest.raises(EngineUnavailable, match="does not answer"):
+        await engine.execute(scan_query("select max(a) from t"), lambda _: None)
+    # What reads no store goes on.
+    assert (await collect(engine, make_query("select max(a) as m from t", TABLE))).num_rows == 1
+    await silent.wait_for_end()
+    assert (await collect(engine, scan_query("select max(a) as m from t"))).to_pylist() == [{"m": 2}]
     await engine.close()
 
 

@@ -46,3 +46,12 @@ def test_few_batches_wait_and_words_of_threads_need_no_memory() -> None:
         ready.get()
     assert [ready.put(BATCH) for _ in range(5)] == [True] * 4 + [False]
     ready.close()
+
+
+def test_after_its_end_nothing_is_taken_nor_counted() -> None:
+    before = PROCESS.held_bytes
+    ready = ReadyBatches(LIMIT)
+    ready.close()
+    assert not ready.put(BATCH)
+    assert not ready.put(None)
+    assert PROCESS.held_bytes == before

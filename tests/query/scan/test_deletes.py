@@ -152,24 +152,24 @@ def test_positions_beyond_the_file_and_damaged_delete_files(tmp_path: Path) -> N
 
 
 def people(directory: Path, rows: list[tuple[Any, ...]]) -> ScanTask:
-    """Columns a (int in the file, long in the table), b, s.x; d is new, with a default."""
+    """Columns a (int in the file, long in the table), b, s.x beside s.y, which is required; d is new."""
     schema = pa.schema(
         [
             numbered("id", pa.int64(), 1),
             numbered("old_a", pa.int32(), 2),
             numbered("b", pa.string(), 3),
-            numbered("s", pa.struct([numbered("x", pa.int32(), 5)]), 4),
+            numbered("s", pa.struct([numbered("x", pa.int32(), 5), numbered("y", pa.int32(), 7)]), 4),
         ]
     )
     table = pa.Table.from_pylist(
         [
-            {"id": at, "old_a": a, "b": b, "s": None if x == "-" else {"x": x}}
+            {"id": at, "old_a": a, "b": b, "s": None if x == "-" else {"x": x, "y": 0}}
             for at, (a, b, x) in enumerate(rows)
         ],
         schema=schema,
     )
     file = write(directory / "data", table, row_group_size=3)
-    inner = {"type": "struct", "fields": [column(5, "x", "int")]}
+    inner = {"type": "struct", "fields": [column(5, "x", "int"), column(7, "y", "int", required=True)]}
     fields = [
         column(1, "id", "long"),
         column(2, "a", "long"),

@@ -9,11 +9,13 @@ import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
+from cynosure.common.delegated.settings import SparkSettings
 from cynosure.query.errors import NotReadable
 from cynosure.query.scan import governed
 from cynosure.query.scan.governed import governed_batches
 from cynosure.query.scan.port import ScanProgress
 from cynosure.query.scan_task import Credentials, ScanTask
+from cynosure.spark.environment import make_environment
 from cynosure.storage.errors import StorageRefused, StorageUnavailable
 from cynosure.storage.location import Location
 from cynosure.testing.s3_servers import S3Server
@@ -66,6 +68,16 @@ def test_a_role_of_the_machine_is_not_used(
     for name in ("AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_SESSION_NAME", "AWS_PROFILE"):
         monkeypatch.setenv(name, str(tmp_path / "nothing"))
     monkeypatch.setenv("AWS_REGION", "mars-1")
+    assert read_table(upload(sts_server, tmp_path)) == TABLE
+
+
+def test_what_drivers_of_spark_have_around_them_keeps_no_file_off_the_fast_path(
+    sts_server: S3Server, tmp_path: Path, only_fast: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {name: value for name, value in make_environment({}, SparkSettings()).items() if "AWS_" in name}
+    assert given
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
     assert read_table(upload(sts_server, tmp_path)) == TABLE
 
 

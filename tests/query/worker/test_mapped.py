@@ -96,8 +96,8 @@ async def test_a_worker_keeps_nothing_over_a_hundred_fragments():
         await small.wait_for(lambda: len(small.reports) == 100)
         await small.wait_for(lambda: not small.broker._connections)
         # One thread of the pool that `to_thread` keeps.
-        assert threading.active_count() <= threads + 1
-        assert not [each for each in threading.enumerate() if each.name == "cynosure-beat"]
+        await small.wait_for(lambda: threading.active_count() <= threads + 1)
+        await small.wait_for(lambda: "cynosure-beat" not in {each.name for each in threading.enumerate()})
         if files:
             await small.wait_for(lambda: len(os.listdir("/proc/self/fd")) <= files + 2)
         assert sum(report.rows for report in small.reports) == 300

@@ -14,6 +14,7 @@ from cynosure.testing.harness.faults import (
     CutAnswer,
     CutRequest,
     Delay,
+    Hold,
     LoseAnswer,
     ReplaceAnswer,
     Respond,
@@ -307,6 +308,20 @@ async def test_delays_run_on_the_injected_clock(lines: LineServer, manual_clock:
 
         assert await asked == b"x\n"
         line.writer.transport.abort()
+
+
+async def test_an_answer_is_held_until_it_is_let_go(lines: LineServer, tcp: FaultProxy):
+    released = asyncio.Event()
+    tcp.add(Hold(released))
+    line = Line(*await asyncio.open_connection(tcp.host, tcp.port))
+    asked = asyncio.create_task(line.ask(b"x\n"))
+    await lines.wait_received(b"x\n")
+    assert not asked.done()
+
+    released.set()
+
+    assert await asked == b"x\n"
+    line.writer.transport.abort()
 
 
 @pytest.mark.parametrize("fault", [Respond(503), ReplaceAnswer(504)])

@@ -10,7 +10,7 @@
 - `exact.py`            functions that DuckDB does not have exactly: division of decimals, letters, rounding
 - `database.py`         DuckDB, locked down
 - `relation_stream.py`  fragments of a relation as an Arrow stream; `ready_batches.py` what waits in it,
-                        `run.py` the state they share
+                        `run.py` the state they share, `left_scans.py` threads that a statement left behind
 - `engine.py`           an `Engine`; `failures.py` what DuckDB says, as errors without values
 
 What is inside of the subset is what tests/query/local compares with Spark.

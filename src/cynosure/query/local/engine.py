@@ -3,7 +3,8 @@
     find_reason_against   lowers, and lets DuckDB bind the text: what it does not take runs on Spark
     execute               a connection of its own, relations registered; nothing runs yet
     batches               each batch is pulled in a thread; who does not pull holds DuckDB and the scans back
-    close                 interrupts, waits for the threads, closes the connection
+    close                 interrupts, waits for the threads, closes the connection. Threads that wait for a
+                          storage are waited for only a moment: a statement ends when it is to end
 
 A maintainer must not break: text of DuckDB is made by `lower.py` only; a statement's own text is never run.
 """
@@ -24,6 +25,7 @@ from cynosure.query.engine import EngineQuery, FragmentReport, OnFragment, Resul
 from cynosure.query.errors import EngineUnavailable, QueryCancelled
 from cynosure.query.local.database import Database
 from cynosure.query.local.failures import is_fatal, is_interrupt, to_error
+from cynosure.query.local.left_scans import LeftScans
 from cynosure.query.local.lower import Lowered, lower_query
 from cynosure.query.local.relation_stream import RelationStream
 from cynosure.query.local.run import Run, passed
@@ -58,6 +60,7 @@ class LocalEngine:
         self._lowered: OrderedDict[str, tuple[object, Lowered | str]] = OrderedDict()
         # With the tree only: tasks hold credentials, and many of these never run here.
         self._running: set[_LocalResults] = set()
+        self._left = LeftScans()
         self._is_closed = False
 
     def memory_ratio(self) -> float:
@@ -115,7 +118,7 @@ class LocalEngine:
     ) -> Any:
         connection = database.connect(lowered.functions)
         for relation in query.relations:
-            connection.register(relation.view, RelationStream(relation, run, report, self._clock))
+            connection.register(relation.view, RelationStream(relation, run, report, self._clock, self._left))
         return connection
 
     def list_running(self, query_id: str) -> list[RunningFragment] | None:
@@ -134,6 +137,8 @@ class LocalEngine:
                 f"The local engine does not run this statement, outside of its subset: {lowered}",
                 fix="Have Spark beside it (query.spark.enabled), or write the statement otherwise.",
             )
+        if any(isinstance(each, ScanTask) for one in query.relations for each in one.fragments[:1]):
+            self._left.check()
         loop = asyncio.get_running_loop()
 
         def report(each: FragmentReport) -> None:

@@ -5,7 +5,6 @@ for is never held back for that: memory comes back by its going on.
 """
 
 from collections import deque
-from functools import partial
 from queue import Empty
 from threading import Condition
 from typing import TYPE_CHECKING, Final
@@ -28,13 +27,14 @@ class ReadyBatches:
         self._budget = Budget(limit_bytes)
         """Used with the lock of `_changed` only."""
         self._batches: deque[tuple[pa.RecordBatch | None, int]] = deque()
+        self._is_closed = False
 
     def put(self, batch: "pa.RecordBatch | None") -> bool:
-        """Whether there was room for it, now or soon."""
+        """Whether there was room for it, now or soon. After `close` there is none."""
         with self._changed:
-            is_in = self._changed.wait_for(partial(self._admit, batch), _LOOK_S)
+            is_done = self._changed.wait_for(lambda: self._is_closed or self._admit(batch), _LOOK_S)
             self._changed.notify_all()
-            return is_in
+            return is_done and not self._is_closed
 
     def _admit(self, batch: "pa.RecordBatch | None") -> bool:
         if len(self._batches) >= _MOST:
@@ -58,7 +58,9 @@ class ReadyBatches:
             return batch
 
     def close(self) -> None:
-        """Nobody takes what is left."""
+        """Nobody takes what is left, nor what comes from a thread that goes on for a while."""
         with self._changed:
+            self._is_closed = True
             self._batches.clear()
             self._budget.close()
+            self._changed.notify_all()

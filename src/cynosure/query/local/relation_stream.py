@@ -4,12 +4,13 @@ DuckDB gets an Arrow stream, so nothing of the statement runs inside of Arrow or
 filters are DuckDB's own. It may open a stream more than once (for its schema, or to scan again); nothing is
 read before the first batch is asked for.
 
-A maintainer must not break: whoever stops pulling stops the scan, and the threads end with the stream.
+A maintainer must not break: whoever stops pulling stops the scan, and the threads end with the stream. Those
+that wait for a storage then are left behind (`left_scans.py`): of them nothing is given or told any more.
 """
 
 from collections.abc import Callable, Iterator
 from queue import Empty, Queue
-from threading import Event, Thread
+from threading import Event, Thread, current_thread
 from typing import TYPE_CHECKING, Any, Final
 
 from cynosure.common.clock import Clock
@@ -17,6 +18,7 @@ from cynosure.common.errors import CynosureError
 from cynosure.query.arrow_types import to_arrow
 from cynosure.query.engine import FragmentReport, Relation
 from cynosure.query.errors import NotReadable, QueryCancelled
+from cynosure.query.local.left_scans import LeftScans
 from cynosure.query.local.ready_batches import ReadyBatches
 from cynosure.query.local.run import WORKER, Reading, Run
 from cynosure.query.scan.governed import governed_batches
@@ -61,7 +63,12 @@ class RelationStream:
     """What is registered with DuckDB. Columns are called by their place: `o0`, `o1` …"""
 
     def __init__(
-        self, relation: Relation, run: Run, report: Callable[[FragmentReport], None], clock: Clock
+        self,
+        relation: Relation,
+        run: Run,
+        report: Callable[[FragmentReport], None],
+        clock: Clock,
+        left: LeftScans,
     ) -> None:
         import pyarrow as pa  # noqa: PLC0415 - an extra
 
@@ -69,6 +76,7 @@ class RelationStream:
         self._run = run
         self._report = report
         self._clock = clock
+        self._left = left
         self._given = pa.schema([(each.name, to_arrow(each.type)) for each in relation.columns])
         fields = [pa.field(f"o{i}", _without_zone(each.type)) for i, each in enumerate(self._given)]
         self._schema = pa.schema(fields or [pa.field("rows", pa.int8())])
@@ -106,9 +114,11 @@ class RelationStream:
                     yield batch
         finally:
             is_closed.set()
-            for each_thread in threads:
-                each_thread.join()
             ready.close()
+            until_s = self._clock.monotonic_s() + self._run.grace_s
+            for each_thread in threads:
+                each_thread.join(max(0.0, until_s - self._clock.monotonic_s()))
+            self._left.add(threads)
 
     def _limit_bytes(self) -> int:
         limits = [each.memory_limit_bytes for each in self._relation.fragments if isinstance(each, ScanTask)]
@@ -127,9 +137,8 @@ class RelationStream:
             if not is_closed.is_set():
                 self._run.fail(error)
         except Exception:
-            self._run.fail(
-                NotReadable("A table could not be read", fix="See the gateway's log, and tell its operator.")
-            )
+            if not is_closed.is_set():
+                self._run.fail(_unexpected())
         finally:
             self._hand_over(None, ready, is_closed)
 
@@ -154,16 +163,17 @@ class RelationStream:
             if close is not None:
                 close()
             self._run.reading.discard(reading)
-            self._report(
-                FragmentReport(
-                    task.fragment_id,
-                    is_success or is_closed.is_set(),
-                    int((self._clock.monotonic_s() - reading.begun_s) * 1_000),
-                    reading.rows,
-                    WORKER,
-                    watch.progress.bytes if watch else 0,
+            if current_thread() not in self._left:
+                self._report(
+                    FragmentReport(
+                        task.fragment_id,
+                        is_success or is_closed.is_set(),
+                        int((self._clock.monotonic_s() - reading.begun_s) * 1_000),
+                        reading.rows,
+                        WORKER,
+                        watch.progress.bytes if watch else 0,
+                    )
                 )
-            )
 
     def _hand_over(self, batch: "pa.RecordBatch | None", ready: ReadyBatches, is_closed: Event) -> bool:
         """Whether somebody takes it."""
@@ -189,6 +199,10 @@ class RelationStream:
             for column, field in zip(batch.columns, self._schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+def _unexpected() -> NotReadable:
+    return NotReadable("A table could not be read", fix="See the gateway's log, and tell its operator.")
 
 
 def _inline(task: InlineTask) -> "Iterator[pa.RecordBatch]":

@@ -17,6 +17,8 @@ from cynosure.query.scan_task import Credentials
 
 WORKER: Final = "local"
 """Where these fragments run, in reports."""
+_GRACE_S: Final = 1.0
+_LEAST_GRACE_S: Final = 0.2
 
 
 class Reading:
@@ -44,6 +46,7 @@ class Run:
         self._failure: CynosureError | None = None
         self.is_over = Event()
         """Set once: nobody wants anything of it any more."""
+        self._over_s: float | None = None
         self._credentials: dict[str, Credentials] = {}
         self.reading: set[Reading] = set()
         """What its threads read now; each of them adds its own, and takes it away."""
@@ -63,7 +66,7 @@ class Run:
         with self._lock:
             if self._failure is None and not self.is_over.is_set():
                 self._failure = error
-            self.is_over.set()
+            self._end()
         return self._failure or error
 
     def renew_credentials(self, view: str, newer: Credentials) -> None:
@@ -76,7 +79,20 @@ class Run:
 
     def finish(self) -> None:
         """End it without one."""
-        self.is_over.set()
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        if not self.is_over.is_set():
+            self._over_s = self._clock.monotonic_s()
+            self.is_over.set()
+
+    @property
+    def grace_s(self) -> float:
+        """How long to wait for threads that were told to end: where it is over, for all of them together."""
+        if self._over_s is None:
+            return _GRACE_S
+        return max(_LEAST_GRACE_S, self._over_s + _GRACE_S - self._clock.monotonic_s())
 
     def check(self) -> None:
         """Raises what ended it, also for the deadline."""

@@ -8,7 +8,8 @@
 - `opening.py`      files of a task, below its places, with its credentials; `parquet.py` one file of them
 - `shape.py`        a file's columns as the table has them now; `primitives.py` their values
 - `complete.py`     the complete path: every kind of file, by Arrow; `row_groups.py` what it can skip
-- `fast.py`         plain columns, by DataFusion; `pushed.py` what it may evaluate itself
+- `fast.py`         plain columns, by DataFusion; `pushed.py` what it may evaluate itself, `bounded.py` how
+                    long it is waited for
 - `row_filter.py`   expressions over columns; `masks.py`; `deletes/`
 - `memory.py`       what may be held, by all scans of a process together
 

@@ -8,6 +8,7 @@ reading: rows come in the order of the file, and are counted.
 DataFusion fetches all that it reads of a row group before it decodes any of it, and its own pool does not
 count that: so it is counted here, and a file for which there is no memory goes the complete path. Files are
 read in ranges, about one for a row group: where no row passes, the end of a range is all that is seen of it.
+Of its client of S3 nothing can be set, so whoever waits for it does so in `bounded.py`.
 
 A maintainer must not break: both paths give the same rows (tests/query/scan/test_paths.py). Whatever this one
 is not made for, and whatever fails before its first batch, goes the complete path, which also says why.
@@ -15,9 +16,9 @@ is not made for, and whatever fails before its first batch, goes the complete pa
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain, pairwise
 from typing import Any, Final
 
@@ -27,9 +28,11 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 from datafusion.object_store import AmazonS3
 from msgspec import Struct, structs
 
+from cynosure.common.errors import CynosureError
 from cynosure.query.errors import NotReadable, OutOfMemory
+from cynosure.query.scan.bounded import Bounded, may_begin
 from cynosure.query.scan.deletes.applied import FileDeletes
-from cynosure.query.scan.memory import Budget
+from cynosure.query.scan.memory import Budget, Held
 from cynosure.query.scan.opening import TaskFiles
 from cynosure.query.scan.parquet import ParquetSource, RowGroup, reading
 from cynosure.query.scan.prepared import Prepared
@@ -52,6 +55,8 @@ _HARMLESS: Final = frozenset(
         "AWS_DEFAULT_REGION",
         "AWS_PROFILE",
         "AWS_CONFIG_FILE",
+        "AWS_SHARED_CREDENTIALS_FILE",
+        "AWS_EC2_METADATA_DISABLED",
         "AWS_CA_BUNDLE",
         "AWS_EXECUTION_ENV",
         "AWS_ROLE_ARN",
@@ -75,6 +80,10 @@ _PLAIN_TYPES: Final = {
     pa.binary_view(): pa.binary(),
     pa.large_binary(): pa.binary(),
 }
+
+
+_Steps = Generator[pa.RecordBatch | None, None, None] | Bounded[pa.RecordBatch | None]
+"""What is read, step by step; `None` at the end of each range."""
 
 
 class _Ranges(Struct, frozen=True):
@@ -106,7 +115,7 @@ def read_fast(
 def _can_reach(location: Location, files: TaskFiles) -> bool:
     if location.scheme == "file":
         return os.path.isdir("/proc/self/fd")
-    if location.scheme != "s3" or files.has_own_authorities:
+    if location.scheme != "s3" or files.has_own_authorities or not may_begin():
         return False
     if any(name.upper().startswith("AWS_") and name.upper() not in _HARMLESS for name in os.environ):
         return False
@@ -172,16 +181,19 @@ class _FastScan:
         size = max(map(self._size_of, self._groups))
         if not budget.try_take(size):
             return None
+        held, steps = Held(budget, size), None
         try:
-            stream = self._open(location, files, positions, budget)
-            first = next(stream)
+            steps = self._open(location, files, positions, budget, held)
+            first = next(steps)
         except BaseException as error:
-            budget.give_back(size)
-            if not _is_of_datafusion(error):
+            if steps is not None:
+                steps.close()
+            held.give_back()
+            if not isinstance(error, CynosureError) and not _is_of_datafusion(error):
                 raise
             # The complete path says why.
             return None
-        return self._shown(chain([first], _translated(stream)), budget, size)
+        return self._shown(first, steps, budget, held)
 
     def _size_of(self, group: RowGroup) -> int:
         """What a row group takes while it is read, also for columns that are only tested."""
@@ -190,37 +202,39 @@ class _FastScan:
         return self._parquet.whole_bytes(group, positions) + noted + _BYTES_BESIDES
 
     def _open(
-        self, location: Location, files: TaskFiles, positions: Sequence[int], budget: Budget
-    ) -> Iterator[pa.RecordBatch | None]:
-        """What is read; `None` at the end of each range."""
+        self, location: Location, files: TaskFiles, positions: Sequence[int], budget: Budget, held: Held
+    ) -> _Steps:
         largest = max(self._groups, key=lambda group: self._parquet.size_of(group, positions))
         at_once = self._parquet.rows_at_once(largest, positions, self._prepared.task.batch_rows, budget)
         context = _make_context(self._prepared.task.memory_limit_bytes, at_once, self._ranges.count)
-        if location.scheme == "s3":
-            path = f"s3://{location.authority}/{'/'.join(location.segments)}"
-            context.register_object_store("s3://", _make_store(location, files), location.authority)
-        else:
-            path = f"/proc/self/fd/{self._parquet.fileno()}"
+        if location.scheme == "file":
+            return self._steps(context, f"/proc/self/fd/{self._parquet.fileno()}")
+        context.register_object_store("s3://", _make_store(location, files), location.authority)
+        path = f"s3://{location.authority}/{'/'.join(location.segments)}"
+        return Bounded(partial(self._steps, context, path), files.operation_timeout_s, held.detach)
+
+    def _steps(self, context: SessionContext, path: str) -> Generator[pa.RecordBatch | None, None, None]:
         frame = context.read_parquet(path, file_extension="", schema=self._schema)
         for expression in self._pushed:
             frame = frame.filter(expression)
         frame = frame.select(*(column(self._name_of(each)) for each in self._read))
         if self._ranges.count == 1:
-            return _read_ranges([frame.execute_stream()])
+            yield from _read_ranges([frame.execute_stream()])
+            return
         _check_ranges(frame, self._ranges)
         streams = frame.execute_stream_partitioned()
-        return _read_ranges([streams[at] for at in self._ranges.chosen])
+        yield from _read_ranges([streams[at] for at in self._ranges.chosen])
 
     def _name_of(self, column: FileColumn) -> str:
         name: str = self._parquet.schema.field(column.position).name
         return name
 
     def _shown(
-        self, batches: Iterator[pa.RecordBatch | None], budget: Budget, held_bytes: int
+        self, first: pa.RecordBatch | None, steps: _Steps, budget: Budget, held: Held
     ) -> Iterator[pa.RecordBatch | None]:
         rows = 0
         try:
-            for batch in batches:
+            for batch in chain([first], _translated(steps)):
                 if batch is None:
                     yield None
                     continue
@@ -231,7 +245,8 @@ class _FastScan:
                         yield shown
                 rows += batch.num_rows
         finally:
-            budget.give_back(held_bytes)
+            steps.close()
+            held.give_back()
         if not self._pushed and rows != sum(group.rows for group in self._groups):
             raise NotReadable("A file has another number of rows than its footer says")
 
@@ -400,7 +415,7 @@ def _translating() -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if not _is_of_datafusion(error):
+        if isinstance(error, CynosureError) or not _is_of_datafusion(error):
             raise
         text = str(error)
         if "Resources exhausted" in text:

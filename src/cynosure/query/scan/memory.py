@@ -16,6 +16,7 @@ alone in its process never waits, and what it cannot have then it is refused at 
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Condition
 from typing import Final
 
@@ -158,6 +159,11 @@ class Budget:
             self._held -= size_bytes
             self._shared.give_back(size_bytes)
 
+    def detach(self, size_bytes: int) -> Callable[[], None]:
+        """What was held goes on being held, by somebody who outlives the scan; gives it back when called."""
+        self._held -= size_bytes
+        return partial(self._shared.give_back, size_bytes)
+
     @contextmanager
     def holding(self, size_bytes: int) -> Iterator[None]:
         """Hold so much more for a while."""
@@ -176,3 +182,21 @@ class Budget:
         if not rows or not size_bytes:
             return most
         return max(1, min(most, self.batch_bytes * rows // size_bytes))
+
+
+class Held:
+    """A part of what a scan holds, given back once: by the scan, or by a thread that it left behind."""
+
+    def __init__(self, budget: Budget, size_bytes: int) -> None:
+        self._budget = budget
+        self._size = size_bytes
+
+    def give_back(self) -> None:
+        """Hold it no more. Twice is fine."""
+        size_bytes, self._size = self._size, 0
+        self._budget.give_back(size_bytes)
+
+    def detach(self) -> Callable[[], None]:
+        """See `Budget.detach`."""
+        size_bytes, self._size = self._size, 0
+        return self._budget.detach(size_bytes)

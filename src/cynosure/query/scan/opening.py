@@ -75,6 +75,11 @@ class TaskFiles:
         return bool(self._ca_pem)
 
     @property
+    def operation_timeout_s(self) -> float:
+        """How long one operation on a store may take, with all its attempts."""
+        return self._settings.operation_timeout.total_seconds()
+
+    @property
     def places(self) -> tuple[Location, ...]:
         """Where the table's files are."""
         return self._places

@@ -4,10 +4,13 @@ A maintainer must not break: every delete that a data file names is applied, or 
 """
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
+from msgspec import structs
 
+from cynosure.iceberg.schema import Schema
+from cynosure.iceberg.types import NestedField, StructType
 from cynosure.query.arrow_types import to_arrow
 from cynosure.query.errors import NotReadable
 from cynosure.query.scan.deletes.applied import FileDeletes
@@ -104,16 +107,15 @@ class TaskDeletes:
     def _read_equality(self, ids: Sequence[int], delete: DeleteFile) -> list[pa.Array]:
         """The values of each column in a delete file."""
         check_format(delete.format)
-        schema = self._prepared.schema
+        schema = Schema(0, tuple(_prune(self._prepared.schema.fields, ids)))
         paths = [find_path(id_, schema) for id_ in ids]
-        wanted = [field for field in schema.fields if field.id in {top for top, _ in paths}]
         whole = DataFile(delete.path, delete.size_bytes, delete.record_count, delete.format)
         found: list[list[pa.Array]] = [[] for _ in ids]
         held = 0
         with open_parquet(
             self._files, delete.path, delete.size_bytes, delete.record_count or None
         ) as parquet:
-            columns = find_columns(wanted, parquet.schema, self._prepared.task.name_mapping, {})
+            columns = find_columns(schema.fields, parquet.schema, self._prepared.task.name_mapping, {})
             positions = [each.position for each in columns if each.position is not None]
             if len(positions) != len(columns):
                 raise NotReadable("An equality delete does not have the columns that it names")
@@ -134,3 +136,12 @@ class TaskDeletes:
             pa.concat_arrays(parts) if parts else pa.nulls(0, to_arrow(schema.places[id_].field.type))
             for id_, parts in zip(ids, found, strict=True)
         ]
+
+
+def _prune(fields: Iterable[NestedField], ids: Sequence[int]) -> Iterator[NestedField]:
+    """What leads to these fields. A delete file has nothing beside them, whatever the table requires."""
+    for field in fields:
+        if field.id in ids:
+            yield field
+        elif isinstance(field.type, StructType) and (inner := tuple(_prune(field.type.fields, ids))):
+            yield structs.replace(field, type=StructType(inner))
