@@ -82,6 +82,27 @@ def test_queries(part: int, engine: LocalEngine, spark_side: SparkSide, tables: 
     assert not wrong
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select x, count(*) from v group by x",
+        "select x * 2 as r, count(*) from v group by x * 2",
+        "select x, sum(id) from v group by cube(x)",
+        "select distinct x, f from v",
+        "select x from v union select x from v",
+        "select x from v intersect select x from v",
+        "select x from v except select y from v",
+        "select x from v union all select x from v",
+    ],
+)
+def test_zeros_of_keys(sql: str, engine: LocalEngine, spark_side: SparkSide, tables: Tables) -> None:
+    """Both zeros are one key, and it is the one without a sign."""
+    ours, theirs = (
+        sorted(map(repr, each.to_pylist())) for each in (answer(engine, sql, tables), spark_side.run(sql))
+    )
+    assert ours == theirs
+
+
 def test_failures(engine: LocalEngine, spark_side: SparkSide, tables: Tables) -> None:
     for text in read_lines("failures.txt"):
         sql = text if text.startswith("select") else f"select {text} from v"

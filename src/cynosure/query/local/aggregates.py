@@ -5,13 +5,14 @@ needs more than 38 digits fails, where DuckDB alone would go on a little longer.
 """
 
 from collections.abc import Callable
+from math import inf
 from typing import Final
 
 from sqlglot import exp
 
 from cynosure.query.local import operators
 from cynosure.query.local import spark_types as t
-from cynosure.query.local.arguments import only
+from cynosure.query.local.arguments import INT_MAX, number_of, only
 from cynosure.query.local.canonical import canonical
 from cynosure.query.local.context import Place
 from cynosure.query.local.typed import OutsideSubset, Typed, failing
@@ -218,10 +219,8 @@ def lower_window(node: exp.Expression, place: Place) -> Typed:
         return Typed(f"CAST({wrap(call)} AS {type_.duck})", type_)
     if isinstance(function, exp.Ntile):
         _need_order(over)
-        count = place.lower(function.this)
-        if not isinstance(count.constant, int) or count.constant < 1:
-            raise OutsideSubset("NTILE")
-        return Typed(f"CAST({wrap(f'ntile({count.constant})')} AS INTEGER)", t.INT)
+        count = number_of(function.this, place, "NTILE", 1)
+        return Typed(f"CAST({wrap(f'ntile({count})')} AS INTEGER)", t.INT)
     if isinstance(function, exp.Lag | exp.Lead):
         return _neighbour(function, place, wrap, over)
     ignored = isinstance(function, exp.IgnoreNulls)
@@ -251,12 +250,7 @@ def _neighbour(node: exp.Expression, place: Place, wrap: Wrap, over: str) -> Typ
     value = place.lower(node.this)
     name = "lag" if isinstance(node, exp.Lag) else "lead"
     offset_node, default_node = node.args.get("offset"), node.args.get("default")
-    offset = 1
-    if offset_node is not None:
-        constant = place.lower(offset_node).constant
-        if not isinstance(constant, int) or constant < 0:
-            raise OutsideSubset(name.upper())
-        offset = constant
+    offset = number_of(offset_node, place, name.upper()) if offset_node is not None else 1
     if default_node is None:
         return Typed(wrap(f"{name}({value.sql}, {offset})"), value.type)
     default = place.lower(default_node)
@@ -308,21 +302,27 @@ def _frame(spec: exp.Expression, is_ordered: bool) -> str:
     kind = str(spec.args.get("kind") or "").upper()
     if spec.args.get("exclude") or kind not in {"ROWS", "RANGE"}:
         raise OutsideSubset("a frame")
-    start = _bound(spec.args.get("start"), spec.args.get("start_side"), kind)
-    end = _bound(spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"), kind)
+    start, first = _bound(spec.args.get("start"), spec.args.get("start_side"), kind)
+    end, last = _bound(spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"), kind)
     if not is_ordered:
         raise OutsideSubset("a frame without ORDER BY")
+    if first > last:
+        raise OutsideSubset("a frame that ends before it begins")
     return f"{kind} BETWEEN {start} AND {end}"
 
 
-def _bound(value: "exp.Expression | str | None", side: str | None, kind: str) -> str:
+def _bound(value: "exp.Expression | str | None", side: str | None, kind: str) -> tuple[str, float]:
+    """Its text, and how many rows behind the current one it is."""
     if value == "CURRENT ROW":
-        return "CURRENT ROW"
+        return "CURRENT ROW", 0
     direction = str(side or "").upper()
     if direction not in {"PRECEDING", "FOLLOWING"}:
         raise OutsideSubset("a frame")
+    sign = -1 if direction == "PRECEDING" else 1
     if value == "UNBOUNDED":
-        return f"UNBOUNDED {direction}"
+        return f"UNBOUNDED {direction}", sign * inf
     if kind == "ROWS" and isinstance(value, exp.Literal) and str(value.this).isdigit():
-        return f"{int(str(value.this))} {direction}"
+        rows = int(str(value.this))
+        if rows <= INT_MAX:
+            return f"{rows} {direction}", sign * rows
     raise OutsideSubset("a frame")

@@ -3,11 +3,16 @@
 A maintainer must not break: an argument that is not looked at is an error, not a default.
 """
 
+from typing import Final
+
 from sqlglot import exp
 
 from cynosure.query.local import spark_types as t
 from cynosure.query.local.context import Place
 from cynosure.query.local.typed import OutsideSubset, Typed
+
+INT_MAX: Final = 2**31 - 1
+"""Spark takes no larger number for a position, length or count."""
 
 
 def name_of(node: exp.Expression) -> str:
@@ -36,7 +41,7 @@ def text_of(node: exp.Expression | None, place: Place, what: str) -> Typed:
 def number_of(node: exp.Expression | None, place: Place, what: str, low: int = 0) -> int:
     """An argument that is an integer of the statement."""
     constant = place.lower(node).constant if node is not None else None
-    if not isinstance(constant, int) or constant < low:
+    if not isinstance(constant, int) or not low <= constant <= INT_MAX:
         raise OutsideSubset(what)
     return constant
 

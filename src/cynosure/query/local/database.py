@@ -17,6 +17,7 @@ from threading import Lock
 from typing import Any, Final
 
 from cynosure.query.local.exact import Function
+from cynosure.query.local.typed import OutsideSubset
 from cynosure.query.settings import QuerySettings
 
 _LOCKED: Final = {
@@ -38,6 +39,8 @@ _LOCKED: Final = {
     "disabled_optimizers": "reorder_filter",
 }
 _PREFIX: Final = "local-"
+_MAX_FUNCTIONS: Final = 2_000
+"""They stay until the database is closed, and there is one for each pair of types that is divided."""
 
 
 class Database:
@@ -61,14 +64,16 @@ class Database:
         self._lock = Lock()
 
     def connect(self, functions: Iterable[Function]) -> Any:
-        """A connection with these functions; close it."""
+        """A connection with these functions; close it. `OutsideSubset` when there are too many in all."""
         with self._lock:
-            for each in functions:
-                if each.name not in self._functions:
-                    self._root.create_function(
-                        each.name, _bare(each), list(each.arguments), each.result, type="arrow"
-                    )
-                    self._functions.add(each.name)
+            missing = [each for each in functions if each.name not in self._functions]
+            if len(self._functions) + len(missing) > _MAX_FUNCTIONS:
+                raise OutsideSubset("divisions of too many different types")
+            for each in missing:
+                self._root.create_function(
+                    each.name, _bare(each), list(each.arguments), each.result, type="arrow"
+                )
+                self._functions.add(each.name)
             return self._root.cursor()
 
     def used_bytes(self) -> int:

@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import Final
 
+from msgspec.structs import replace
 from sqlglot import exp
 
 from cynosure.query.local import operators
@@ -19,7 +20,7 @@ from cynosure.query.local.context import Place
 from cynosure.query.local.fallible import all_of, any_of
 from cynosure.query.local.functions import ANONYMOUS, FUNCTIONS
 from cynosure.query.local.scope import follow
-from cynosure.query.local.typed import OutsideSubset, Typed, text_literal
+from cynosure.query.local.typed import OutsideSubset, Typed, check_length, join_texts, text_literal
 
 _INT_MAX: Final = 2**31
 _LONG_MAX: Final = 2**63
@@ -27,17 +28,29 @@ _LONG_MAX: Final = 2**63
 
 def lower_expression(node: exp.Expression, place: Place) -> Typed:
     """An expression with Spark's type; `OutsideSubset` for all that is not known."""
-    node = canonical(node)
+    node, context = canonical(node), place.context
+    outer, context.letters = context.letters, 0
+    value = context.count(_find(node)(node, place))
+    if value.type == t.STRING:
+        # A text may always be the longest that it is made of.
+        value = replace(value, letters=max(value.letters, context.letters))
+        context.letters = max(outer, value.letters)
+    else:
+        context.letters = outer
+    return value
+
+
+def _find(node: exp.Expression) -> Callable[[exp.Expression, Place], Typed]:
     kind = type(node)
     if kind is exp.Anonymous:
         function = ANONYMOUS.get(str(node.this).lower())
         if function is None:
             raise OutsideSubset(f"function {_shown(str(node.this))}")
-        return function(node, place)
+        return function
     found = _LOWERED.get(kind) or FUNCTIONS.get(kind) or AGGREGATES.get(kind)
     if found is None:
         raise OutsideSubset(_shown(kind.__name__))
-    return found(node, place)
+    return found
 
 
 def _shown(name: str) -> str:
@@ -60,7 +73,7 @@ def _dot(node: exp.Expression, place: Place) -> Typed:
 def _literal(node: exp.Expression, place: Place) -> Typed:
     text = str(node.this)
     if node.is_string:
-        return Typed(text_literal(text), t.STRING, constant=text)
+        return Typed(text_literal(text), t.STRING, constant=text, letters=len(text.encode()))
     if text.isascii() and text.isdigit():
         return _integer(int(text))
     if "e" in text.lower():
@@ -210,11 +223,12 @@ def _in(node: exp.Expression, place: Place) -> Typed:
         # Compared one by one: integers of the statement have rules of their own beside decimals.
         if value.has_query:
             raise OutsideSubset("IN of a subquery")
+        check_length(len(value.sql) * len(options))
         return operators.join_conditions("OR", [operators.compare("=", value, each) for each in options])
     one, *others = operators.unify([value, *options], "IN")
     if not one.type.is_plain:
         raise OutsideSubset("IN")
-    listed = ", ".join(each.sql for each in others)
+    listed = join_texts(", ", (each.sql for each in others))
     return Typed(f"({one.sql} IN ({listed}))", t.BOOLEAN, has_query=any(x.has_query for x in (one, *others)))
 
 
@@ -245,13 +259,15 @@ def _scalar_query(node: exp.Expression, place: Place) -> Typed:
     lowered = place.context.lower_query(node, place.scope)
     if len(lowered.outputs) != 1:
         raise OutsideSubset("a subquery of several columns as a value")
-    return Typed(f"({lowered.sql})", lowered.outputs[0].type, has_query=True)
+    output = lowered.outputs[0]
+    return Typed(f"({lowered.sql})", output.type, has_query=True, letters=output.letters)
 
 
 def _case(node: exp.Expression, place: Place) -> Typed:
     subject = place.lower(node.this) if node.this else None
     if subject and subject.has_query:
         raise OutsideSubset("CASE of a subquery")
+    check_length(len(subject.sql) * len(node.args["ifs"]) if subject else 0)
     conditions, results = [], []
     for each in node.args["ifs"]:
         condition = place.lower(each.this)
@@ -267,9 +283,12 @@ def _case(node: exp.Expression, place: Place) -> Typed:
 def make_case(conditions: list[Typed], results: list[Typed]) -> Typed:
     """CASE; one result more than conditions."""
     *chosen, otherwise = operators.unify(results, "CASE")
-    arms = " ".join(
-        f"WHEN {condition.sql} THEN {result.sql}"
-        for condition, result in zip(conditions, chosen, strict=True)
+    arms = join_texts(
+        " ",
+        (
+            f"WHEN {condition.sql} THEN {result.sql}"
+            for condition, result in zip(conditions, chosen, strict=True)
+        ),
     )
     has_query = any(each.has_query for each in (*conditions, *results))
     return Typed(f"(CASE {arms} ELSE {otherwise.sql} END)", otherwise.type, has_query=has_query)

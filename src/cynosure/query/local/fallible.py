@@ -7,16 +7,18 @@ before it by CASE, which both engines evaluate in order.
 A maintainer must not break: a condition that comes first in the statement is asked first.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec import Struct
 from sqlglot import exp
 
 from cynosure.query.local import operators
 from cynosure.query.local import spark_types as t
 from cynosure.query.local.canonical import flatten
 from cynosure.query.local.context import Place
-from cynosure.query.local.typed import OutsideSubset, Typed
+from cynosure.query.local.typed import OutsideSubset, Typed, join_texts
 
 _FAILING: Final = (
     *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Abs, exp.Round),
@@ -40,37 +42,73 @@ def may_fail(node: exp.Expression, place: Place) -> bool:
 
 def all_of(node: exp.Expression, place: Place, *, is_filter: bool) -> Typed:
     """AND. `is_filter`: only rows count for which all hold, so unknown is as good as false."""
-    parts = flatten(node) if isinstance(node, exp.And) else [node]
-    read = operators.condition if is_filter and len(parts) == 1 else operators.boolean
-    lowered: list[Typed] = []
-    for each in parts:
-        value = read(place.lower(each), "AND")
-        before = _texts(lowered, " AND ")
-        if before and may_fail(each, place):
-            guard = (
-                f"CASE WHEN {before} THEN {value.sql} ELSE FALSE END"
-                if is_filter
-                else f"CASE WHEN ({before}) IS FALSE THEN FALSE ELSE {value.sql} END"
-            )
-            value = Typed(f"({guard})", t.BOOLEAN, has_query=value.has_query)
-        lowered.append(value)
-    return operators.join_conditions("AND", lowered)
+    kind = _FILTER if is_filter else _ALL
+    if is_filter and not isinstance(node, exp.And):
+        return operators.condition(_lower(node, place, kind), "AND")
+    return _join(node, place, kind, is_split=is_filter)
 
 
 def any_of(node: exp.Expression, place: Place) -> Typed:
     """OR."""
-    lowered: list[Typed] = []
+    return _join(node, place, _ANY)
+
+
+class _Kind(Struct, frozen=True):
+    """What a chain of conditions is, and how one of them decides."""
+
+    word: str
+    decided: str
+    is_filter: bool = False
+
+
+_FILTER: Final = _Kind("AND", "IS NOT TRUE THEN FALSE", is_filter=True)
+_FILTER_ANY: Final = _Kind("OR", "THEN TRUE", is_filter=True)
+_ALL: Final = _Kind("AND", "IS FALSE THEN FALSE")
+_ANY: Final = _Kind("OR", "THEN TRUE")
+_SOURCE: Final = re.compile(r"\bs\d+\b", re.ASCII)
+
+
+def _lower(node: exp.Expression, place: Place, kind: _Kind) -> Typed:
+    """A part of a chain. Of an OR in a filter, AND is a value: Spark asks on behind what is unknown there."""
+    bare = node.unnest()
+    if kind is _FILTER and isinstance(bare, exp.And):
+        return _join(bare, place, _FILTER)
+    if kind.is_filter and isinstance(bare, exp.Or):
+        return _join(bare, place, _FILTER_ANY)
+    return place.lower(node)
+
+
+def _join(node: exp.Expression, place: Place, kind: _Kind, *, is_split: bool = False) -> Typed:
+    """Parts in order. Those that can fail are in one CASE, so that the text grows by addition.
+
+    `is_split`: one CASE more where a part names a further source, as DuckDB moves conditions below joins.
+    """
+    parts: list[str] = []
+    groups: dict[frozenset[str], tuple[int, list[str]]] = {}
+    arms: list[str] = []
+    named: frozenset[str] = frozenset()
+    has_query = False
     for each in flatten(node):
-        value = operators.boolean(place.lower(each), "OR")
-        before = _texts(lowered, " OR ")
-        if before and may_fail(each, place):
-            value = Typed(
-                f"(CASE WHEN {before} THEN TRUE ELSE {value.sql} END)", t.BOOLEAN, has_query=value.has_query
-            )
-        lowered.append(value)
-    return operators.join_conditions("OR", lowered)
+        value = operators.boolean(_lower(each, place, kind), kind.word)
+        has_query = has_query or value.has_query
+        if is_split:
+            named |= frozenset(_SOURCE.findall(value.sql))
+        if not may_fail(each, place):
+            parts.append(value.sql)
+        elif value.has_query:
+            parts.append(_guard(arms, value.sql))
+        elif named in groups:
+            at, members = groups[named]
+            members.append(value.sql)
+            parts[at] = _guard(arms, value.sql if kind.is_filter else join_texts(f" {kind.word} ", members))
+        else:
+            groups[named] = (len(parts), [value.sql])
+            parts.append(_guard(arms, value.sql))
+        if not value.has_query:  # which would be read again
+            arms.append(f"WHEN {value.sql} {kind.decided}")
+    return Typed(f"({join_texts(f' {kind.word} ', parts)})", t.BOOLEAN, has_query=has_query)
 
 
-def _texts(values: Sequence[Typed], word: str) -> str:
-    """Conditions once more. Not those with subqueries, which would be read again."""
-    return word.join(each.sql for each in values if not each.has_query)
+def _guard(arms: Sequence[str], sql: str) -> str:
+    """Asked where nothing before it has decided."""
+    return f"(CASE {join_texts(' ', arms)} ELSE {sql} END)" if arms else sql

@@ -8,6 +8,7 @@ others (positions below zero, empty patterns, texts that must be parsed) are out
 
 from typing import Final
 
+from msgspec.structs import replace
 from sqlglot import exp
 
 from cynosure.query.local import exact, operators
@@ -16,7 +17,7 @@ from cynosure.query.local.arguments import any_query, name_of, number_of, only, 
 from cynosure.query.local.canonical import flatten
 from cynosure.query.local.context import Place
 from cynosure.query.local.dates import DATES, Lower
-from cynosure.query.local.typed import OutsideSubset, Typed, text_literal
+from cynosure.query.local.typed import OutsideSubset, Typed, bind, join_texts, text_literal
 
 # Texts
 
@@ -27,10 +28,12 @@ def _letters(name: str, function: exact.Function) -> Lower:
         if value.has_query:
             raise OutsideSubset(f"{name_of(node)} of a subquery")
         slow = place.context.need(function)
-        # As many bytes as letters: ASCII, where both engines agree.
-        is_ascii = f"strlen({value.sql}) = length({value.sql})"
-        sql = f"(CASE WHEN {is_ascii} THEN {name}({value.sql}) ELSE {slow}({value.sql}) END)"
-        return Typed(sql, t.STRING)
+
+        def make(sql: str) -> str:
+            # As many bytes as letters: ASCII, where both engines agree.
+            return f"(CASE WHEN strlen({sql}) = length({sql}) THEN {name}({sql}) ELSE {slow}({sql}) END)"
+
+        return Typed(bind([value.sql], make), t.STRING)
 
     return lower
 
@@ -60,20 +63,25 @@ def _side(name: str) -> Lower:
     return lower
 
 
-def _joined(parts: list[Typed]) -> Typed:
+_NUMBER_LETTERS: Final = 20
+
+
+def _joined(parts: list[Typed], place: Place) -> Typed:
     """`||`: null if any is."""
     texts = [each if each.type == t.STRING else operators.convert(each, t.STRING) for each in parts]
-    return Typed(f"({' || '.join(each.sql for each in texts)})", t.STRING, has_query=any_query(*parts))
+    joined = join_texts(" || ", (each.sql for each in texts))
+    letters = sum(each.letters if each.type == t.STRING else _NUMBER_LETTERS for each in parts)
+    return Typed(f"({joined})", t.STRING, has_query=any_query(*parts), letters=place.context.grow(letters))
 
 
 def _concat(node: exp.Expression, place: Place) -> Typed:
     if not node.expressions or node.args.get("coalesce"):
         raise OutsideSubset("CONCAT")
-    return _joined([place.lower(each) for each in node.expressions])
+    return _joined([place.lower(each) for each in node.expressions], place)
 
 
 def _pipes(node: exp.Expression, place: Place) -> Typed:
-    return _joined([place.lower(each) for each in flatten(node)])
+    return _joined([place.lower(each) for each in flatten(node)], place)
 
 
 def _trim(node: exp.Expression, place: Place) -> Typed:
@@ -98,9 +106,13 @@ def _replace(node: exp.Expression, place: Place) -> Typed:
     if not isinstance(wanted.constant, str) or not wanted.constant:
         raise OutsideSubset("REPLACE")
     replacement = node.args.get("replacement")
-    put = text_of(replacement, place, "REPLACE") if replacement is not None else Typed("''", t.STRING)
+    put = text_of(replacement, place, "REPLACE") if replacement is not None else Typed("''", t.STRING, "")
+    if not isinstance(put.constant, str):
+        raise OutsideSubset("REPLACE")
+    old, new = len(wanted.constant.encode()), len(put.constant.encode())
+    letters = value.letters if new <= old else place.context.grow(value.letters * new // old)
     sql = f"replace({value.sql}, {wanted.sql}, {put.sql})"
-    return Typed(sql, t.STRING, has_query=any_query(value, put))
+    return Typed(sql, t.STRING, has_query=value.has_query, letters=letters)
 
 
 def _position(node: exp.Expression, place: Place) -> Typed:
@@ -144,7 +156,7 @@ def _pad(node: exp.Expression, place: Place) -> Typed:
         raise OutsideSubset("PAD")
     name = "lpad" if node.args.get("is_left") else "rpad"
     sql = f"{name}({value.sql}, {length}, {text_literal(filled)})"
-    return Typed(sql, t.STRING, has_query=value.has_query)
+    return Typed(sql, t.STRING, has_query=value.has_query, letters=place.context.grow(length))
 
 
 # Conditions
@@ -153,7 +165,7 @@ def _pad(node: exp.Expression, place: Place) -> Typed:
 def _coalesce(node: exp.Expression, place: Place) -> Typed:
     only(node, "this", "expressions")
     values = operators.unify([place.lower(each) for each in (node.this, *node.expressions)], "COALESCE")
-    listed = ", ".join(each.sql for each in values)
+    listed = join_texts(", ", (each.sql for each in values))
     return Typed(f"coalesce({listed})", values[0].type, has_query=any_query(*values))
 
 
@@ -161,9 +173,12 @@ def _nullif(node: exp.Expression, place: Place) -> Typed:
     value, other = place.lower(node.this), place.lower(node.expression)
     if value.has_query:
         raise OutsideSubset("NULLIF of a subquery")
-    condition = operators.compare("=", value, other)
-    sql = f"(CASE WHEN {condition.sql} THEN NULL ELSE {value.sql} END)"
-    return Typed(sql, value.type, has_query=other.has_query)
+
+    def make(one: str, two: str) -> str:
+        same = operators.compare("=", replace(value, sql=one), replace(other, sql=two))
+        return f"(CASE WHEN {same.sql} THEN NULL ELSE {one} END)"
+
+    return Typed(bind([value.sql, other.sql], make), value.type, has_query=other.has_query)
 
 
 def _extreme(name: str) -> Lower:
@@ -174,7 +189,7 @@ def _extreme(name: str) -> Lower:
         values = operators.unify(values, name_of(node))
         if len(values) < 2 or not values[0].type.is_plain:
             raise OutsideSubset(name_of(node))
-        listed = ", ".join(each.sql for each in values)
+        listed = join_texts(", ", (each.sql for each in values))
         return Typed(f"{name}({listed})", values[0].type, has_query=any_query(*values))
 
     return lower
@@ -200,12 +215,18 @@ def _absolute(node: exp.Expression, place: Place) -> Typed:
     return Typed(f"CAST(abs({value.sql}) AS {value.type.duck})", value.type, has_query=value.has_query)
 
 
+_ROUNDED_DIGITS: Final = 30
+"""Each number is a function more in a database that all statements share."""
+
+
 def _round(node: exp.Expression, place: Place) -> Typed:
     only(node, "this", "decimals")
     value = place.lower(node.this)
     digits = node.args.get("decimals")
     scale = number_of(digits, place, "ROUND") if digits is not None else 0
     if value.type == t.DOUBLE:
+        if scale > _ROUNDED_DIGITS:
+            raise OutsideSubset("ROUND to so many digits")
         sql = f"{place.context.need(exact.rounder(scale))}({value.sql})"
         return Typed(sql, t.DOUBLE, has_query=value.has_query)
     if value.type.is_integral:

@@ -20,6 +20,7 @@ from cynosure.query.engine import EngineQuery
 from cynosure.query.local import operators
 from cynosure.query.local import spark_types as t
 from cynosure.query.local.aggregates import order_key
+from cynosure.query.local.arguments import INT_MAX
 from cynosure.query.local.context import Context, LoweredQuery, Place
 from cynosure.query.local.exact import Function
 from cynosure.query.local.expressions import lower_expression
@@ -27,10 +28,7 @@ from cynosure.query.local.fallible import all_of, may_fail
 from cynosure.query.local.naming import name_of_item
 from cynosure.query.local.scope import Output, Scope
 from cynosure.query.local.sources import Cte, Ctes, lower_from
-from cynosure.query.local.typed import OutsideSubset, Typed
-
-MAX_SQL: Final = 2**20
-"""Longest text for DuckDB: conditions are repeated in checks, so it can grow faster than the statement."""
+from cynosure.query.local.typed import OutsideSubset, Typed, join_texts
 
 
 class Lowered(Struct, frozen=True):
@@ -63,8 +61,6 @@ def lower_query(query: EngineQuery) -> Lowered:
     types = tuple(each.type for each in lowered.outputs)
     if t.NULL in types:
         raise OutsideSubset("a column without a type")
-    if len(lowered.sql) > MAX_SQL:
-        raise OutsideSubset("a statement that becomes too long")
     names = tuple(each.name for each in lowered.outputs)
     return Lowered(lowered.sql, types, names, tuple(lowering.context.functions.values()))
 
@@ -165,9 +161,11 @@ class _Lowering:
             common = t.find_common(one.type, other.type)
             if common is None or not common.is_plain:
                 raise OutsideSubset("a set operation of different types")
-            outputs.append(Output(one.name, common, one.is_fallible or other.is_fallible))
+            is_fallible = one.is_fallible or other.is_fallible
+            outputs.append(Output(one.name, common, is_fallible, max(one.letters, other.letters)))
         word = _SETS[type(node)] + ("" if node.args.get("distinct") else " ALL")
-        sides = [_with_types(each, outputs) for each in (left, right)]
+        is_keyed = bool(node.args.get("distinct")) or not isinstance(node, exp.Union)
+        sides = [_with_types(each, outputs, is_keyed=is_keyed) for each in (left, right)]
         sql = f"({sides[0]}) {word} ({sides[1]})"
         return LoweredQuery(sql + self._tail(node, outputs), tuple(outputs))
 
@@ -208,12 +206,17 @@ class _Lowering:
         if distinct is not None and not all(each.type.is_plain for _, each in items):
             raise OutsideSubset("DISTINCT of a nested column")
         order = self._order(node, items, place, is_distinct=distinct is not None)
-        columns = ", ".join(f"{value.sql} AS o{i}" for i, (_, value) in enumerate(items))
+        keyed = [distinct is not None or value.sql in grouped for _, value in items]
+        texts = (
+            _one_zero(value).sql if is_key else value.sql
+            for (_, value), is_key in zip(items, keyed, strict=True)
+        )
+        columns = join_texts(", ", (f"{text} AS o{i}" for i, text in enumerate(texts)))
         sql = (
             f"SELECT {'DISTINCT ' if distinct is not None else ''}{columns}{from_sql}{where}{grouped}{having}"
             f"{order}{_limits(node)}"
         )
-        outputs = tuple(Output(name, value.type, value.is_fallible) for name, value in items)
+        outputs = tuple(Output(name, value.type, value.is_fallible, value.letters) for name, value in items)
         return LoweredQuery(sql, outputs)
 
     def _items(self, node: exp.Select, place: Place) -> list[tuple[str, Typed]]:
@@ -256,20 +259,21 @@ class _Lowering:
                 # GROUP BY a, b WITH ROLLUP
                 if len(clause.args[word]) != 1 or clause.args[word][0].expressions:
                     raise OutsideSubset(word.upper())
-                keys = ", ".join(self._key(each, items, place) for each in clause.expressions)
+                keys = join_texts(", ", (self._key(each, items, place) for each in clause.expressions))
                 return f" GROUP BY {word.upper()} ({keys})"
-        return " GROUP BY " + ", ".join(self._grouping(each, items, place) for each in clause.expressions)
+        keys = join_texts(", ", (self._grouping(each, items, place) for each in clause.expressions))
+        return f" GROUP BY {keys}"
 
     def _grouping(self, node: exp.Expression, items: list[tuple[str, Typed]], place: Place) -> str:
         if isinstance(node, exp.Rollup | exp.Cube):
-            keys = ", ".join(self._key(each, items, place) for each in node.expressions)
+            keys = join_texts(", ", (self._key(each, items, place) for each in node.expressions))
             return f"{type(node).__name__.upper()} ({keys})"
         if isinstance(node, exp.GroupingSets):
             sets = []
             for each in node.expressions:
                 parts = each.expressions if isinstance(each, exp.Tuple) else [each.unnest()]
-                sets.append(f"({', '.join(self._key(part, items, place) for part in parts)})")
-            return f"GROUPING SETS ({', '.join(sets)})"
+                sets.append(f"({join_texts(', ', (self._key(part, items, place) for part in parts))})")
+            return f"GROUPING SETS ({join_texts(', ', sets)})"
         return self._key(node, items, place)
 
     def _key(self, node: exp.Expression, items: list[tuple[str, Typed]], place: Place) -> str:
@@ -347,7 +351,7 @@ class _Lowering:
             if position is None and is_distinct:
                 raise OutsideSubset("ORDER BY of what DISTINCT does not have")
             keys.append(order_key(each, value.sql if position is None else str(position + 1)))
-        return f" ORDER BY {', '.join(keys)}"
+        return f" ORDER BY {join_texts(', ', keys)}"
 
 
 def rename(outputs: tuple[Output, ...], names: list[str]) -> tuple[Output, ...]:
@@ -379,12 +383,28 @@ def _ordinal(node: exp.Expression, count: int) -> int | None:
     return None
 
 
-def _with_types(query: LoweredQuery, outputs: list[Output]) -> str:
-    if [each.type for each in query.outputs] == [each.type for each in outputs]:
+def _one_zero(value: Typed) -> Typed:
+    """A key that rows are made one by: of both zeros Spark gives zero, DuckDB the one that it meets first."""
+    return (
+        replace(value, sql=f"({value.sql} + CAST(0 AS {value.type.duck}))")
+        if value.type.is_floating
+        else value
+    )
+
+
+def _with_types(query: LoweredQuery, outputs: list[Output], *, is_keyed: bool) -> str:
+    """A side of a set operation. `is_keyed`: what is there twice may become one."""
+    is_floating = any(each.type.is_floating for each in outputs)
+    if [each.type for each in query.outputs] == [each.type for each in outputs] and not (
+        is_keyed and is_floating
+    ):
         return query.sql
-    columns = ", ".join(
-        f"{Typed(f'x.o{i}', have.type).cast(want.type).sql} AS o{i}"
+    values = [
+        Typed(f"x.o{i}", have.type).cast(want.type)
         for i, (have, want) in enumerate(zip(query.outputs, outputs, strict=True))
+    ]
+    columns = ", ".join(
+        f"{(_one_zero(each) if is_keyed else each).sql} AS o{i}" for i, each in enumerate(values)
     )
     return f"SELECT {columns} FROM ({query.sql}) AS x"  # noqa: S608 - made here only
 
@@ -399,6 +419,8 @@ def _limits(node: exp.Expression) -> str:
         number = clause.expression
         if not isinstance(number, exp.Literal) or number.is_string or not str(number.this).isdigit():
             raise OutsideSubset(f"{word} that is no number")
+        if int(str(number.this)) > INT_MAX:
+            raise OutsideSubset(f"{word} beyond INT")
         sql += f" {word} {int(str(number.this))}"
     return sql
 
@@ -414,7 +436,10 @@ def lower_values(node: exp.Values, place: Place) -> LoweredQuery:
     columns = [operators.unify(list(column), "VALUES") for column in zip(*rows, strict=True)]
     if any(column[0].type == t.NULL for column in columns):
         raise OutsideSubset("VALUES without a type")
-    texts = ", ".join(f"({', '.join(each.sql for each in row)})" for row in zip(*columns, strict=True))
+    rows_sql = (f"({join_texts(', ', (each.sql for each in row))})" for row in zip(*columns, strict=True))
     names = ", ".join(f"o{i}" for i in range(len(columns)))
-    outputs = tuple(Output(f"col{i + 1}", column[0].type) for i, column in enumerate(columns))
-    return LoweredQuery(f"SELECT {names} FROM (VALUES {texts}) AS v({names})", outputs)  # noqa: S608 - made here only
+    outputs = tuple(
+        Output(f"col{i + 1}", column[0].type, letters=max(each.letters for each in column))
+        for i, column in enumerate(columns)
+    )
+    return LoweredQuery(f"SELECT {names} FROM (VALUES {join_texts(', ', rows_sql)}) AS v({names})", outputs)  # noqa: S608 - made here only

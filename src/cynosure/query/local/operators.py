@@ -12,7 +12,7 @@ from typing import Final
 from cynosure.query.local import exact
 from cynosure.query.local import spark_types as t
 from cynosure.query.local.spark_types import SparkType
-from cynosure.query.local.typed import OutsideSubset, Typed, failing
+from cynosure.query.local.typed import OutsideSubset, Typed, bind, failing, join_texts
 
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?", re.ASCII)
@@ -113,7 +113,7 @@ def condition(value: Typed, what: str) -> Typed:
 def join_conditions(operator: str, values: Iterable[Typed]) -> Typed:
     """AND, OR."""
     parts = [boolean(each, operator) for each in values]
-    sql = f" {operator} ".join(each.sql for each in parts)
+    sql = join_texts(f" {operator} ", (each.sql for each in parts))
     return Typed(f"({sql})", t.BOOLEAN, has_query=any(each.has_query for each in parts))
 
 
@@ -173,7 +173,7 @@ def divide(left: Typed, right: Typed, functions: dict[str, exact.Function]) -> T
     if has_query:
         functions[exact.DIVIDE_DOUBLES.name] = exact.DIVIDE_DOUBLES
         return Typed(f"{exact.DIVIDE_DOUBLES.name}({one.sql}, {other.sql})", t.DOUBLE, has_query=True)
-    return Typed(_checked(one.sql, other.sql, f"{one.sql} / {other.sql}", "DIVIDE_BY_ZERO"), t.DOUBLE)
+    return Typed(_checked(one, other, "/", "DIVIDE_BY_ZERO"), t.DOUBLE)
 
 
 def exact_division(
@@ -187,9 +187,18 @@ def exact_division(
     )
 
 
-def _checked(dividend: str, divisor: str, result: str, condition: str) -> str:
+def _checked(one: Typed, other: Typed, operator: str, condition: str) -> str:
     """Null beside zero is null, as in Spark. DuckDB takes what can fail for volatile, and optimises less."""
-    return f"(CASE WHEN {divisor} = 0 AND {dividend} IS NOT NULL THEN {failing(condition)} ELSE {result} END)"
+
+    def make(dividend: str, divisor: str) -> str:
+        # The rest of the smallest number and -1 is an overflow to DuckDB.
+        safe = f"CASE WHEN {divisor} = -1 THEN 1 ELSE {divisor} END" if operator == "%" else divisor
+        return (
+            f"(CASE WHEN {divisor} = 0 AND {dividend} IS NOT NULL THEN {failing(condition)} "
+            f"ELSE {dividend} {operator} {safe} END)"
+        )
+
+    return bind([one.sql, other.sql], make)
 
 
 def divide_integers(left: Typed, right: Typed, *, is_rest: bool) -> Typed:
@@ -201,8 +210,9 @@ def divide_integers(left: Typed, right: Typed, *, is_rest: bool) -> Typed:
     condition = "REMAINDER_BY_ZERO" if is_rest else "DIVIDE_BY_ZERO"
     operator = "%" if is_rest else "//"
     if isinstance(right.constant, int) and right.constant != 0:
-        return Typed(f"({one.sql} {operator} {other.sql})", type_)
-    return Typed(_checked(one.sql, other.sql, f"{one.sql} {operator} {other.sql}", condition), type_)
+        divisor = f"CAST(1 AS {type_.duck})" if is_rest and right.constant == -1 else other.sql
+        return Typed(f"({one.sql} {operator} {divisor})", type_)
+    return Typed(_checked(one, other, operator, condition), type_)
 
 
 def negate(value: Typed) -> Typed:
@@ -263,11 +273,17 @@ _PLAIN_CASTS: Final = frozenset(
 
 def _cut(value: Typed, type_: SparkType) -> Typed:
     """To an integer: Spark cuts digits off, DuckDB rounds."""
-    whole = f"CAST(trunc({value.sql}) AS {type_.duck})"
+
+    def cut(sql: str) -> str:
+        return f"CAST(trunc({sql}) AS {type_.duck})"
+
     if value.type.kind == "decimal" or type_ == t.INT:
-        return Typed(whole, type_, has_query=value.has_query)
+        return Typed(cut(value.sql), type_, has_query=value.has_query)
     if value.has_query:
         raise _refuse("a cast", value.type, type_)
-    # 2^63 itself passes Spark's check, and becomes the largest long.
-    sql = f"(CASE WHEN {value.sql} = {_LONG_LIMIT} THEN 9223372036854775807 ELSE {whole} END)"
-    return Typed(sql, type_)
+
+    def make(sql: str) -> str:
+        # 2^63 itself passes Spark's check, and becomes the largest long.
+        return f"(CASE WHEN {sql} = {_LONG_LIMIT} THEN 9223372036854775807 ELSE {cut(sql)} END)"
+
+    return Typed(bind([value.sql], make), type_)

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cynosure.iceberg import types as iceberg
 from cynosure.query.local.spark_types import SparkType, of_iceberg
-from cynosure.query.local.typed import OutsideSubset, Typed
+from cynosure.query.local.typed import COLUMN_LETTERS, OutsideSubset, Typed
 
 
 class Output(Struct, frozen=True):
@@ -19,7 +19,8 @@ class Output(Struct, frozen=True):
     """What the statement calls it; empty: it has no name that can be used."""
     type: SparkType
     is_fallible: bool = False
-    """See `Typed`."""
+    letters: int = COLUMN_LETTERS
+    """Both: see `Typed`."""
 
 
 class Shown(NamedTuple):
@@ -49,7 +50,9 @@ class Source(Struct, frozen=True):
     def column(self, place: int) -> Typed:
         """A column of it."""
         output = self.outputs[place]
-        return Typed(f"{self.alias}.o{place}", output.type, is_fallible=output.is_fallible)
+        return Typed(
+            f"{self.alias}.o{place}", output.type, is_fallible=output.is_fallible, letters=output.letters
+        )
 
 
 class Scope:

@@ -180,7 +180,9 @@ class _Sources:
             hidden.add(places[0])
             merged[each.lower()] = {
                 "RIGHT JOIN": right,
-                "FULL JOIN": Typed(f"coalesce({left.sql}, {right.sql})", left.type),
+                "FULL JOIN": Typed(
+                    f"coalesce({left.sql}, {right.sql})", left.type, letters=max(left.letters, right.letters)
+                ),
             }.get(word, left)
         self._show(merged, source, word)
         if word not in {"SEMI JOIN", "ANTI JOIN"}:
