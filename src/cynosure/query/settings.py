@@ -75,8 +75,8 @@ class QuerySparkSettings(Struct, frozen=True, forbid_unknown_fields=True):
     reader below a barrier; less CPU, but the table's credentials are in executors' memory."""
     master: str = "local[*]"
     """Spark's master; `local[*]`, `spark://HOST:PORT` …"""
-    driver_memory: ByteSize = 2 * 2**30
-    """Heap of the driver."""
+    driver_memory: ByteSize = 4 * 2**30
+    """Heap of the driver, at most. An eighth of it is for the rows of one partition of a result."""
     idle_timeout: Duration = timedelta(minutes=10)
     """A driver that nobody used for so long is ended."""
     jars: Path | None = None

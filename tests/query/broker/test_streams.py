@@ -10,7 +10,8 @@ import pytest
 from cynosure.common.clock import SystemClock
 from cynosure.common.errors import BadInput, CynosureError, Misconfigured
 from cynosure.query.broker.broker import Broker
-from cynosure.query.broker.brokered import BrokeredQuery
+from cynosure.query.broker.brokered import LEAST_PLACES, BrokeredQuery, Refusal
+from cynosure.query.broker.live_stream import LiveStream
 from cynosure.query.broker.runtime import Outcome
 from cynosure.query.engine import Relation
 from cynosure.query.errors import EngineUnavailable, NotReadable, QueryCancelled
@@ -18,6 +19,7 @@ from cynosure.query.scan.port import ScanProgress
 from cynosure.query.scan_task import InlineTask
 from cynosure.query.settings import BrokerSettings, QuerySettings, QuerySparkSettings
 from cynosure.query.spark.engine import SparkEngine
+from cynosure.query.stream.frames import Hello
 from cynosure.query.worker.identity import Attempt
 from cynosure.query.worker.mapped import read_fragments
 from cynosure.storage.errors import StorageUnavailable
@@ -26,6 +28,8 @@ from cynosure.testing.small_broker import (
     HeldScan,
     SmallBroker,
     make_order,
+    make_relation,
+    make_task,
     number_batches,
     scan_files,
 )
@@ -151,6 +155,47 @@ async def test_two_places_of_a_plan_read_one_fragment_at_once():
         two.let_go(3)
 
         assert await first == await second == [0, 0, 0]
+
+
+class Silent:
+    """The end of a line that nobody listens at."""
+
+    def is_closing(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        pass
+
+
+def in_place(place: str) -> Hello:
+    return Hello(
+        query_id="q",
+        fragment_id="f0",
+        token="",
+        attempt_id=1,
+        attempt=0,
+        worker="w",
+        process="p",
+        place=place,
+    )
+
+
+async def test_as_many_places_as_there_are_cores_read_one_fragment_at_once_and_no_more():
+    slots = 3 * LEAST_PLACES
+    async with SmallBroker() as small:
+        relation = make_relation([make_task("f0", query_id="q")])
+        query = small.broker.open_query("q", [relation], print, print, 0, lambda: slots)
+        for number in range(2 * slots):
+            hello = in_place(f"{number}/0")
+            assert query.admit(hello) is None
+            query.begin(LiveStream(hello, Silent(), "c.n.t", 0.0, 0))
+        assert query.admit(in_place("7/0")) is None
+        assert not query.failed.done()
+
+        assert query.admit(in_place("x/0")) is Refusal.PLACES
+
+        assert "more places" in query.failed.result().message
+        assert query.failed.result().fix
 
 
 async def test_a_fragment_that_is_done_may_be_read_again_until_the_statement_ends():

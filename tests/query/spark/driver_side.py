@@ -1,6 +1,7 @@
 """Jobs of tests in the driver of statements."""
 
 import os
+import threading
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from cynosure.spark.kinds import JobLink
 JOBS = {
     "test-raw": "tests.query.spark.driver_side:run_raw",
     "test-look": "tests.query.spark.driver_side:look",
+    "test-running": "tests.query.spark.driver_side:count_running",
     "test-leaves": "tests.query.spark.test_contract:look_at_leaves",
     "test-settings": "tests.query.spark.test_contract:tell_tasks",
 }
@@ -32,4 +34,14 @@ def look(link: JobLink, parameters: dict[str, Any]) -> dict[str, Any]:
         "tables": [row[1] for row in session.sql("SHOW TABLES").collect()],
         "python": dict(os.environ),
         "java": dict(java.java.lang.System.getenv()),
+    }
+
+
+def count_running(link: JobLink, parameters: dict[str, Any]) -> dict[str, Any]:
+    """What of all statements runs: Spark's tasks and jobs, and our threads."""
+    context: Any = link.spark.sparkContext._jsc.sc()
+    return {
+        "tasks": int(context.taskScheduler().runningTasksByExecutors().apply("driver")),
+        "jobs": len(context.statusTracker().getActiveJobIds()),
+        "threads": sum(each.name.startswith("cynosure-rows") for each in threading.enumerate()),
     }

@@ -13,7 +13,7 @@ is good. Whatever goes wrong with one connection ends that connection only.
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -110,6 +110,7 @@ class Broker:
         on_fragment: OnFragment,
         kill_attempt: KillAttempt,
         retries: int,
+        count_slots: Callable[[], int] = lambda: 0,
     ) -> BrokeredQuery:
         """Make a statement's fragments available to who has their tokens. The caller closes it."""
         if self._tls is None or query_id in self._queries:
@@ -123,6 +124,7 @@ class Broker:
             on_fragment=on_fragment,
             kill_attempt=kill_attempt,
             retries=retries,
+            count_slots=count_slots,
             forget=self._forget,
         )
         self._queries[query_id] = query
@@ -215,9 +217,9 @@ class Broker:
             metrics.REFUSED.inc(reason="bad_token")
             return
         self._strangers.pop(_this_task(), None)
-        if (reason := query.admit(hello)) is not None:
-            metrics.REFUSED.inc(reason="old_attempt")
-            writer.write(encode_frame(Refused(reason)))
+        if (refusal := query.admit(hello)) is not None:
+            metrics.REFUSED.inc(reason=refusal)
+            writer.write(encode_frame(Refused(refusal)))
             return
         now_s = self._clock.monotonic_s()
         stream = LiveStream(hello, writer, query.shown(hello.fragment_id), now_s, self._clock.now_us())

@@ -10,12 +10,14 @@ task, no credential and no token left here, and nobody is called back.
 
 import asyncio
 from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 from cynosure.common.errors import BadInput, CynosureError
 from cynosure.common.telemetry.tracing import current_traceparent
-from cynosure.query.broker.failures import lost_again, to_error
+from cynosure.query.broker.failures import lost_again, read_too_often, to_error
 from cynosure.query.broker.live_stream import LiveStream
 from cynosure.query.broker.runtime import Outcome
 from cynosure.query.broker.tokens import is_good, make_token
@@ -24,8 +26,19 @@ from cynosure.query.refreshing import CredentialRefresher
 from cynosure.query.scan_task import Credentials, InlineTask, ScanTask
 from cynosure.query.stream.frames import Assigned, AssignedRows, Failed, Hello, NewCredentials
 
-MAX_PLACES = 64
-"""In which one fragment may be read at once. No plan that Spark made had more than a few."""
+LEAST_PLACES: Final = 64
+"""In which one fragment may be read at once, at least. Most plans have a few. In a Cartesian product all
+tasks with the same part of one side read it: as many as run at once."""
+_PLACES_PER_SLOT: Final = 2
+"""Attempts that end slowly are still here when others have their cores."""
+
+
+class Refusal(StrEnum):
+    """Why an attempt gets nothing, as it is counted."""
+
+    OLD_ATTEMPT = "old_attempt"
+    PLACES = "places"
+
 
 KillAttempt = Callable[[int], None]
 """Told Spark's id of an attempt that must end: it was lost, or is stuck."""
@@ -47,11 +60,14 @@ class _Fragment:
         self.digest = digest
         self.places: dict[str, _Place] = {}
 
-    def has_room(self) -> bool:
+    def has_room(self, count_slots: Callable[[], int]) -> bool:
         """Whether one more place may read it. Forgets places that nobody reads in, when there are many."""
-        if len(self.places) >= MAX_PLACES:
+        if len(self.places) < LEAST_PLACES:
+            return True
+        most = max(_PLACES_PER_SLOT * count_slots(), LEAST_PLACES)
+        if len(self.places) >= most:
             self.places = {name: place for name, place in self.places.items() if place.live is not None}
-        return len(self.places) < MAX_PLACES
+        return len(self.places) < most
 
 
 class BrokeredQuery:
@@ -68,6 +84,7 @@ class BrokeredQuery:
         on_fragment: OnFragment,
         kill_attempt: KillAttempt,
         retries: int,
+        count_slots: Callable[[], int],
         forget: Callable[["BrokeredQuery"], None],
     ) -> None:
         self.query_id = query_id
@@ -83,6 +100,7 @@ class BrokeredQuery:
         self._on_fragment = on_fragment
         self._kill_attempt = kill_attempt
         self._retries = retries
+        self._count_slots = count_slots
         self._forget = forget
         self._is_closed = False
         # Streams are served by tasks of their own, which know nothing of the statement's span.
@@ -113,15 +131,18 @@ class BrokeredQuery:
         fragment = self._fragments.get(fragment_id)
         return is_good(token, None if fragment is None else fragment.digest)
 
-    def admit(self, hello: Hello) -> str | None:
+    def admit(self, hello: Hello) -> Refusal | None:
         """Why an attempt with a good token gets nothing; None: it gets its task."""
         fragment = self._fragments[hello.fragment_id]
         place = fragment.places.get(hello.place)
         if place is None:
-            return None if fragment.has_room() else "The fragment is read in too many places"
-        if hello.attempt_id < place.newest_attempt_id:
-            return "A newer attempt reads this fragment"
-        return None
+            if fragment.has_room(self._count_slots):
+                return None
+            if not self.failed.done():
+                # The attempt hears that nobody wants it, and Spark only that it failed.
+                self.failed.set_result(read_too_often(fragment_id=hello.fragment_id))
+            return Refusal.PLACES
+        return Refusal.OLD_ATTEMPT if hello.attempt_id < place.newest_attempt_id else None
 
     def begin(self, stream: LiveStream) -> LiveStream | None:
         """A stream goes live; the one that it fences."""

@@ -35,6 +35,15 @@ def to_error(failed: Failed, *, fragment_id: str, attempts: int) -> CynosureErro
     )
 
 
+def read_too_often(*, fragment_id: str) -> EngineUnavailable:
+    """More readers of one fragment than there can be."""
+    return EngineUnavailable(
+        "A part of a table is read in more places at once than Spark has cores for",
+        fix="Try again. If it comes again, join on a condition rather than all rows with all.",
+        fragment=fragment_id,
+    )
+
+
 def lost_again(*, fragment_id: str, attempts: int) -> EngineUnavailable:
     """Scans that did not say what happened to them."""
     return EngineUnavailable(

@@ -6,7 +6,7 @@ STREAMS = Gauge("query", "scan_streams", "Scans on executors that hold a stream 
 REFUSED = Counter(
     "query",
     "scan_streams_refused",
-    "Connections to the broker that got no task: no_hello, bad_token, old_attempt, crowd.",
+    "Connections to the broker that got no task: no_hello, bad_token, old_attempt, places, crowd.",
     labels=("reason",),
 )
 FRAGMENTS = Counter(

@@ -208,7 +208,7 @@ class Answering:
             """The values of a mapping: read like any table, by whichever engine is there."""
             self._mapping_scans += 1
             relation = planner.plan_mapping(scan, self._mapping_scans)
-            planned = Planned((relation,), {}, len(scan.planned.files), relation.total_bytes, 1)
+            planned = Planned((relation,), {}, {}, len(scan.planned.files), relation.total_bytes, 1)
             query = self._engine_query(
                 f"{self._id}-m{self._mapping_scans}",
                 scan.bound.tree,
@@ -237,6 +237,7 @@ class Answering:
             self._request.namespace,
             values=self._values,
             runtime=self._runtime,
+            thinking=self._resources.thinking,
         )
 
     def _planner(self, workers: "list[WorkerInfo] | tuple[()]") -> RelationPlanner:

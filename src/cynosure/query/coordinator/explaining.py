@@ -51,7 +51,8 @@ def explain(bound: Bound, planned: Planned, choice: Choice, user: str) -> list[s
         if isinstance(source, ManifestTable):
             lines += [f"{need.view}: {source.shown}", "  metadata of the table, from its manifests"]
             continue
-        lines += _explain_table(need, source, planned.filters[need.mention.number])
+        number = need.mention.number
+        lines += _explain_table(need, source, planned.filters[number], planned.pushed[number])
         relation = relations[need.view]
         if not source.opened.is_restricted:
             files = {
@@ -63,7 +64,9 @@ def explain(bound: Bound, planned: Planned, choice: Choice, user: str) -> list[s
     return lines
 
 
-def _explain_table(need: MentionNeed, source: GovernedTable, row_filter: Expression) -> list[str]:
+def _explain_table(
+    need: MentionNeed, source: GovernedTable, row_filter: Expression, pushed: Expression
+) -> list[str]:
     table, schema = source.opened, source.schema
     columns = [schema.places[id_].path for id_ in need.columns]
     lines = [
@@ -79,8 +82,8 @@ def _explain_table(need: MentionNeed, source: GovernedTable, row_filter: Express
     if table.masks:
         masks = [f"{schema.places[each.field_id].path} {each.action}" for each in table.masks]
         lines.append(f"  masks: {', '.join(masks)}")
-    if need.predicates != TRUE:
-        lines.append(f"  pushed: {fold_text(_by_name(need.predicates, schema))}")
+    if pushed != TRUE:
+        lines.append(f"  pushed: {fold_text(_by_name(pushed, schema))}")
     return lines
 
 

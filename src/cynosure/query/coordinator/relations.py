@@ -39,6 +39,8 @@ class Planned(Struct, frozen=True):
     relations: tuple[Relation, ...]
     filters: dict[int, Expression]
     """Resolved row filters by the number of the mention, for EXPLAIN."""
+    pushed: dict[int, Expression]
+    """Likewise, what of the statement decides what is read."""
     files: int
     total_bytes: int
     scans: int
@@ -80,6 +82,7 @@ class RelationPlanner:
     async def plan(self, bound: Bound, mappings: Mappings) -> Planned:
         """All relations of a bound query."""
         filters: dict[int, Expression] = {}
+        pushed: dict[int, Expression] = {}
         needs = bound.query.needs
 
         async def one(need: MentionNeed) -> _Scanned:
@@ -90,6 +93,8 @@ class RelationPlanner:
                 async with self._turns:
                     return _Scanned(await self._metadata(need, source), 0, 0)
             row_filter = filters[need.mention.number] = await self._resolve(source, mappings)
+            need = replace(need, predicates=self._choose_pushed(need, row_filter))
+            pushed[need.mention.number] = need.predicates
             async with self._turns:
                 return await self._scan(need, source, row_filter)
 
@@ -99,6 +104,7 @@ class RelationPlanner:
         return Planned(
             relations=relations,
             filters=filters,
+            pushed=pushed,
             files=sum(each.files for each in scanned),
             total_bytes=sum(each.total_bytes for each in scans),
             scans=len(scans),
@@ -128,10 +134,12 @@ class RelationPlanner:
             values[mapping, field_id] = await mappings.load(table.row_filter.mappings[mapping], type_)
         return policies.resolve_filter(table, source.schema, values)
 
+    def _choose_pushed(self, need: MentionNeed, row_filter: Expression) -> Expression:
+        is_pushed = row_filter == TRUE or self._settings.skip_below_filters
+        return policies.passable(need.predicates) if is_pushed else TRUE
+
     async def _scan(self, need: MentionNeed, source: GovernedTable, row_filter: Expression) -> _Scanned:
         table = source.opened
-        is_pushed = row_filter == TRUE or self._settings.skip_below_filters
-        need = replace(need, predicates=policies.passable(need.predicates) if is_pushed else TRUE)
         prunable = policies.passable(policies.prunable(row_filter, source.masked, source.schema))
         wanted = policies.both(prunable, need.predicates)
         if table.is_restricted and need.predicates != TRUE:

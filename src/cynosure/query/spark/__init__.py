@@ -8,6 +8,7 @@
     receiving.py ◄── Arrow, Unix socket ────── sending.py
 
 - `engine.py`       the port's `Engine` and `Cluster`; `run.py` one statement there; `receiving.py` its rows
+- `sending.py`      rows out of the driver; `last_stage.py` which partitions they come from, in which jobs
 - `config.py`       Spark's settings, and those that nobody can change
 - `kind.py`         what the driver opens; `jobs.py` what it is asked; `python_daemon.py` for executors
 - `leaf.py`         port of leaves; `isolated.py` and `native.py`; `opaque.py` what Catalyst sees of them

@@ -115,9 +115,7 @@ class SparkEngine:
     async def workers(self) -> Sequence[WorkerInfo]:
         """See `engine.Cluster`. A local master that has not been needed yet is as good as one that runs."""
         if is_local(self._master) and self._drivers.running is None:
-            found = _CORES.match(self._master)
-            cores = int(found[1]) if found else (os.cpu_count() or 1)
-            return [WorkerInfo("localhost/driver", is_healthy=True, cores=cores)]
+            return [WorkerInfo("localhost/driver", is_healthy=True, cores=self._count_local_slots())]
         return self._broker.workers()
 
     def list_running(self, query_id: str) -> list[RunningFragment] | None:
@@ -146,7 +144,9 @@ class SparkEngine:
     async def _execute(self, query: EngineQuery, on_fragment: OnFragment, *, is_native: bool) -> "Results":
         text = to_text(query)
         relations = without_scans(query.relations) if is_native else query.relations
-        brokered = self._broker.open_query(query.id, relations, on_fragment, self._kill, self._retries)
+        brokered = self._broker.open_query(
+            query.id, relations, on_fragment, self._kill, self._retries, self._count_slots
+        )
         try:
             order = self._order(query, text, brokered, is_native=is_native)
         except BaseException:
@@ -215,6 +215,15 @@ class SparkEngine:
 
     def _find_answers(self, query: EngineQuery, *, is_native: bool) -> Questions:
         return NativeAnswers(query.relations, self._clock).answer if is_native else answer_nothing
+
+    def _count_slots(self) -> int:
+        # A local driver's are known before it has told of them.
+        told = sum(each.cores for each in self._broker.workers())
+        return max(told, self._count_local_slots()) if is_local(self._master) else told
+
+    def _count_local_slots(self) -> int:
+        found = _CORES.match(self._master)
+        return int(found[1]) if found else (os.cpu_count() or 1)
 
     async def _until_abandoned(self) -> None:
         await until_abandoned(self._broker.workers, self._clock, patience_s=self._worker_wait_s)

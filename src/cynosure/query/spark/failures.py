@@ -80,7 +80,7 @@ def to_error(raised: BaseException) -> CynosureError:
     """The error of our tree for whatever was raised in the driver."""
     if isinstance(raised, CynosureError):
         return raised
-    names, conditions, is_cancelled, is_too_large = _read(raised)
+    names, conditions, is_cancelled, has_many_rows = _read(raised)
 
     def has(kinds: tuple[str, ...]) -> bool:
         return any(name in kinds for name in names)
@@ -89,10 +89,11 @@ def to_error(raised: BaseException) -> CynosureError:
         return QueryCancelled("The statement was ended")
     if names[0] in _GONE:
         return EngineUnavailable("Spark's driver ended while it ran the statement", fix="Try again.")
-    if is_too_large or has(_MEMORY):
+    if has_many_rows or has(_MEMORY):
         return OutOfMemory(
             "Spark would need more memory for this statement than it has",
-            fix="Ask for fewer rows or columns, or give Spark more memory (query.spark.driver_memory).",
+            fix="Ask for fewer rows or columns, or give Spark more memory (query.spark.driver_memory, and "
+            "spark.driver.maxResultSize where query.spark.config has that).",
         )
     if has(_PYTHON):
         return ScanFailed("A scan on an executor of Spark failed", fix="Try again.")
@@ -117,6 +118,11 @@ def to_error(raised: BaseException) -> CynosureError:
     )
 
 
+def is_too_large(raised: BaseException) -> bool:
+    """Whether Spark ended a job because of how many rows it gave."""
+    return _read(raised)[3]
+
+
 def _is_known(condition: str) -> bool:
     return condition.partition(".")[0] in _TEXTS
 
@@ -125,7 +131,7 @@ def _read(raised: BaseException) -> tuple[list[str], list[str], bool, bool]:
     """Class names and conditions from the outermost to the root; whether it was cancelled, or too large."""
     names = [type(raised).__name__]
     conditions: list[str] = []
-    is_cancelled = is_too_large = False
+    is_cancelled = has_many_rows = False
     java = getattr(raised, "java_exception", None) or getattr(raised, "_origin", None)
     own = getattr(raised, "getCondition", None)
     if java is None and own is not None:
@@ -137,9 +143,9 @@ def _read(raised: BaseException) -> tuple[list[str], list[str], bool, bool]:
         # Of these two Spark says nothing but in its text, which is read here and goes no further.
         is_cancelled |= "cancelled" in text and names[-1] == "SparkException" and text.startswith("Job ")
         is_cancelled |= any(each in conditions for each in ("SPARK_JOB_CANCELLED",))
-        is_too_large |= "maxResultSize" in text
+        has_many_rows |= "maxResultSize" in text
         java = java.getCause()
-    return names, conditions, is_cancelled, is_too_large
+    return names, conditions, is_cancelled, has_many_rows
 
 
 def _find_condition(java: Any) -> list[str]:
