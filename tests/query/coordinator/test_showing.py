@@ -3,6 +3,7 @@
 import pytest
 
 from cynosure.common.clock import SystemClock
+from cynosure.query.coordinator.showing import filter_names
 from cynosure.query.engine import WorkerInfo
 from cynosure.query.errors import NoSuchRelation, NotAllowed
 from cynosure.query.local.engine import LocalEngine
@@ -65,6 +66,21 @@ async def test_explain_shows_conditions_with_the_parentheses_that_they_need(worl
     assert (
         "pushed: id > 1 and id < 9 and (region = 'EU' or region = 'US') and owner not-null\n" in f"{text}\n"
     )
+
+
+async def test_explain_says_pushed_only_of_what_is(world: World):
+    table = await world.make_table()
+    await world.append(table, orders(0, 3, "EU"))
+    await world.restrict(table, filter="region = 'EU'", except_roles=["bob_role"])
+    sql, off = f"EXPLAIN SELECT id FROM {table} WHERE id > 7", QuerySettings(skip_below_filters=False)
+    for user, settings, is_pushed in (
+        ("ann", off, False),
+        ("bob", off, True),
+        ("ann", QuerySettings(), True),
+    ):
+        async with open_service(SmallEngine(nothing), settings=settings) as service:
+            _, rows = await ask(service, await world.open(user), sql)
+        assert any("pushed: id > 7" in each["plan"] for each in rows) == is_pushed, user
 
 
 async def test_progress_tells_nothing_about_restricted_tables(world: World):
@@ -285,3 +301,31 @@ async def test_rows_through_the_local_engine_are_governed(world: World, tmp_path
             _, rows = await ask(service, await world.open(user), f"SELECT count(*) AS n FROM {table}")
             assert rows == [{"n": len(wanted)}]
     await local.close()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("*", "orders Order_Items items a.b"),
+        ("", ""),
+        ("**", "orders Order_Items items a.b"),
+        ("ORDER*", "orders Order_Items"),
+        ("*items", "Order_Items items"),
+        ("o*r*s", "orders Order_Items"),
+        ("*e*e*", "Order_Items"),
+        ("i*items", ""),
+        ("items*items", ""),
+        ("items|a.b", "items a.b"),
+        (" items | a?b |x", "items"),
+        ("o*d*d*", ""),
+        ("*r*_*m*", "Order_Items"),
+    ],
+)
+def test_stars_stand_for_anything_and_nothing_else_does(pattern: str, expected: str) -> None:
+    assert filter_names(["orders", "Order_Items", "items", "a.b"], pattern) == expected.split()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("pattern", ["*" * 900 + "!", "*a" * 450 + "*b", "|".join(["*a*!"] * 200)])
+def test_no_pattern_is_tried_in_many_ways(pattern: str) -> None:
+    assert filter_names(["a" * 1_000] * 100, pattern) == []

@@ -229,3 +229,5 @@ SELECT id, (WITH q AS (SELECT max(uname) AS m FROM u WHERE u.id = t.id) SELECT m
 SELECT DISTINCT CAST(k AS STRING), date(ts) FROM t ORDER BY k, ts
 SELECT DISTINCT id FROM u JOIN w USING (id) ORDER BY u.id
 SELECT t.id FROM t UNION SELECT id FROM u ORDER BY t.id
+SELECT flag = k < id, 'a' || id + 1, k & 1 | id ^ 2, flag = k IS NULL, flag = k IN (TRUE), NOT flag = k BETWEEN 1 AND 5 FROM t
+SELECT 1 FROM t JOIN u JOIN w LEFT JOIN t AS x SEMI JOIN u AS y ON x.id = y.id

@@ -4,11 +4,13 @@ import pytest
 
 from cynosure.iceberg.expressions.nodes import TRUE
 from cynosure.query.errors import SqlError
+from cynosure.query.sql import bind_names, bind_relations
 from cynosure.query.sql.binding import bind_query
 from cynosure.query.sql.bound import BoundTable, BoundView
 from cynosure.query.sql.dialect import WRITTEN
 from cynosure.query.sql.mentions import mentions_of
 from cynosure.query.sql.parse import parse_view
+from cynosure.query.sql.scope import Out, Scope, Source
 from tests.query.sql.world import SESSION, T, Tables, U, W, bind, names_of
 
 SCHEMAS = {"t": T, "u": U, "w": W}
@@ -93,6 +95,10 @@ def test_each_mention_needs_what_the_query_names(text: str, expected: list[list[
             "SELECT x.a FROM v1 x",
             "SELECT x.a FROM (SELECT id, name AS other FROM cyn_1000 AS `t` WHERE price > 3) "
             "AS `x`(`a`, `b`)",
+        ),
+        (
+            "SELECT id FROM renamed",
+            "SELECT id FROM (SELECT k, id FROM cyn_1000 AS `u`) AS `renamed`(`id`, `k`)",
         ),
         (
             "SELECT id FROM narrow",
@@ -222,3 +228,40 @@ def test_errors_inside_of_views_do_not_point_into_the_statement() -> None:
     with pytest.raises(SqlError) as caught:
         bind_query(tree, tables)
     assert caught.value.line == 0
+
+
+def test_columns_of_a_view_are_not_counted_where_some_are_left_out() -> None:
+    # `*` is without `moment`, so that positions are not those that the view had.
+    with pytest.raises(SqlError, match="The columns of a view are not those"):
+        bind("SELECT x FROM wide")
+
+
+def test_where_a_name_stands_is_looked_for_only_when_it_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    # In a view nothing has a place, and looking for one takes as long as the view is.
+    def fail(node: object) -> None:
+        raise AssertionError(node)
+
+    for module in (bind_names, bind_relations):
+        monkeypatch.setattr(module, "place_of_node", fail)
+    assert bind("SELECT x.uname, v1.* FROM v3 x JOIN v1 ON x.id = v1.a JOIN v2 USING (id) ORDER BY x.id")
+
+
+class Counted(str):
+    """A name that counts how often it is compared."""
+
+    __slots__ = ()
+    looks = 0
+
+    def lower(self) -> str:
+        Counted.looks += 1
+        return str(self).lower()
+
+
+def test_names_of_wide_sources_are_not_compared_one_by_one() -> None:
+    scope = Scope(None)
+    for source in range(20):
+        scope.add(Source([(f"q{source}",)], [Out(Counted(f"C{at}")) for at in range(100)]))
+    for at in range(100):
+        assert scope.resolve([f"q{at % 20}", f"c{at}"]).out is not None
+        assert scope.find_column([f"Q{at % 20}", f"c{at}"]) is not None
+    assert Counted.looks <= 20 * 100

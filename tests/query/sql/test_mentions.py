@@ -35,6 +35,11 @@ def mentioned(text: str) -> list[str]:
         ("WITH t AS (SELECT * FROM t) SELECT * FROM t", ["t"]),
         ("WITH a AS (SELECT * FROM b), b AS (SELECT * FROM a) SELECT * FROM b", ["b"]),
         ("WITH t AS (SELECT 1) SELECT * FROM (SELECT * FROM t)", []),
+        (
+            "WITH a AS (SELECT * FROM a), q AS (WITH b AS (SELECT * FROM a, b, c) SELECT * FROM a, b, q), "
+            "c AS (SELECT * FROM a, q, c) SELECT * FROM a, b, c, q",
+            ["b", "c", "q", "b", "c", "a"],
+        ),
         ("SELECT * FROM (WITH t AS (SELECT 1) SELECT * FROM t) x JOIN t ON TRUE", ["t"]),
         ("WITH x AS (WITH t AS (SELECT 1) SELECT * FROM t) SELECT * FROM t", ["t"]),
         ("WITH t AS (SELECT 1) SELECT * FROM u WHERE id IN (SELECT * FROM t)", ["u"]),

@@ -174,3 +174,9 @@ def test_what_is_not_allowed_is_of_its_own_kind() -> None:
     with pytest.raises(SqlError) as caught:
         parse_statement("SELECT FROM")
     assert not isinstance(caught.value, NotAllowed)
+
+
+def test_patterns_are_short() -> None:
+    assert parse_statement(f"SHOW TABLES LIKE '{'*' * 1_000}'")
+    with pytest.raises(SqlError, match="The pattern is too long"):
+        parse_statement(f"SHOW TABLES LIKE '{'*' * 1_001}'")

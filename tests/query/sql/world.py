@@ -60,6 +60,9 @@ VIEWS = {
     "v2": ("SELECT * FROM u", ("id", "uname", "k")),
     "v3": ("WITH q AS (SELECT * FROM v2 WHERE k > 1) SELECT uname, id FROM q", ("uname", "id")),
     "narrow": ("SELECT * FROM t", ("id", "k")),
+    "renamed": ("SELECT k, id FROM u", ("id", "k")),
+    "covered": ("SELECT k, name FROM masked", ("name", "k")),
+    "wide": ("SELECT * FROM t", (*(each.name for each in T.fields if each.name not in ("id", "raw")), "x")),
     "turned": ("SELECT k, uname, id FROM u", ("ID", "k", "uname")),
     "wrong": ("SELECT id FROM t", ("a", "b")),
 }

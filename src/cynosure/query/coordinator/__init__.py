@@ -12,7 +12,7 @@
 - `paging.py`        results, a few pages ahead of whoever fetches them
 - `inline.py`        relations of the coordinator's own: `metadata_tables.py`, `runtime.py`
 - `auditing.py`, `metrics.py`, `scrubbing.py` what is told of it afterwards
-- `resources.py`     what all of them share; `at_once.py`
+- `resources.py`     what all of them share; `at_once.py`; `thinking.py` threads that parse and bind
 
 A maintainer must not break: policies are looked up for every statement; the coordinator cannot read rows of
 tables (import contract); and what a failure says is scrubbed before anybody hears of it.

@@ -4,9 +4,9 @@ A maintainer must not break: every mention is opened and governed, in views of v
 table see one snapshot; and a view gives its invoker nothing that the invoker may not see.
 """
 
-import asyncio
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 
@@ -17,6 +17,7 @@ from cynosure.query.coordinator.inline import InlineTable
 from cynosure.query.coordinator.manifest_tables import ManifestTable
 from cynosure.query.coordinator.opening import Opener, Runtime
 from cynosure.query.coordinator.policies import masked_ids
+from cynosure.query.coordinator.thinking import Thinking
 from cynosure.query.engine import SessionValues
 from cynosure.query.errors import NotAllowed, SqlError
 from cynosure.query.sql.bind_relations import MAX_VIEW_DEPTH
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 _MOST_MENTIONS: Final = 1_000
+_T = TypeVar("_T")
 
 
 class GovernedTable(Struct, frozen=True):
@@ -89,7 +91,10 @@ class Binder:
         *,
         values: SessionValues,
         runtime: Runtime,
+        thinking: Thinking,
     ) -> None:
+        self._owner = session.owner
+        self._thinking = thinking
         self._catalog = catalog
         self._namespace = namespace
         self._values = values
@@ -105,13 +110,16 @@ class Binder:
             await self._open_all(tree, self._catalog, self._namespace, ())
         finally:
             await self._opener.close()
-        bound = await asyncio.to_thread(bind_query, tree, self._tables, self._values)
+        bound = await self._think(partial(bind_query, tree, self._tables, self._values))
         return Bound(bound, self._sources, tuple(dict.fromkeys(self._views)))
+
+    async def _think(self, work: Callable[[], _T]) -> _T:
+        return await self._thinking.run(self._owner, work)
 
     async def _open_all(
         self, tree: "exp.Expression", catalog: str, namespace: tuple[str, ...], inside: tuple[TableName, ...]
     ) -> None:
-        mentions = mentions_of(tree, self._next, self._values)
+        mentions = await self._think(partial(mentions_of, tree, self._next, self._values))
         self._next += len(mentions)
         if self._next > _MOST_MENTIONS:
             raise SqlError(
@@ -140,7 +148,7 @@ class Binder:
                 view=str(view.name),
             )
         try:
-            tree = await asyncio.to_thread(parse_view, view.sql)
+            tree = await self._think(partial(parse_view, view.sql))
         except SqlError as error:
             raise NotAllowed(
                 "The query of a view is not one that governed SQL runs",

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from cynosure.common.clock import Clock
 from cynosure.query.coordinator.distribution import Choice, Facts, choose_engine
+from cynosure.query.coordinator.thinking import Thinking
 from cynosure.query.engine import Cluster, Engine, EngineQuery, WorkerInfo
 from cynosure.query.settings import QuerySettings
 
@@ -22,6 +23,7 @@ class Resources(Struct, frozen=True):
     storage: dict[str, Any]
     """`ScanTask.storage`."""
     file_roots: tuple[str, ...]
+    thinking: Thinking
     choosing: asyncio.Lock
     """Held while engines are asked whether they can run a query, in a thread: one question at a time."""
 

@@ -9,6 +9,7 @@ import random
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from cynosure.common.clock import Clock
@@ -23,6 +24,7 @@ from cynosure.query.coordinator.resources import Resources
 from cynosure.query.coordinator.running import Running, digest_of
 from cynosure.query.coordinator.runtime import StatementTasks, queries_table, tasks_table, workers_table
 from cynosure.query.coordinator.statement import Page, State, StatementInfo, StatementRequest
+from cynosure.query.coordinator.thinking import Thinking
 from cynosure.query.engine import Cluster, Engine, RunningFragment, TellsFragments, WorkerInfo
 from cynosure.query.settings import QuerySettings
 from cynosure.query.sql.parse import parse_statement
@@ -64,6 +66,7 @@ class StatementService:
             cluster=cluster,
             storage=storage or {},
             file_roots=file_roots,
+            thinking=Thinking(settings.queued),
             choosing=asyncio.Lock(),
         )
         self._admission = Admission(settings, clock, memory_ratio)
@@ -104,10 +107,9 @@ class StatementService:
 
     async def _parse(self, session: CatalogSession, request: StatementRequest) -> Statement:
         begun_s, max_bytes = self._clock.monotonic_s(), self._settings.max_sql_bytes
+        work = partial(parse_statement, request.sql, parameters=request.parameters, max_bytes=max_bytes)
         try:
-            return await asyncio.to_thread(
-                parse_statement, request.sql, parameters=request.parameters, max_bytes=max_bytes
-            )
+            return await self._resources.thinking.run(session.owner, work)
         except CynosureError as error:
             metrics.STATEMENTS.inc(state=State.FAILED.value, engine="none", reason=REFUSED)
             sql = await asyncio.to_thread(redact_refused, request.sql, max_bytes=max_bytes)
@@ -145,6 +147,7 @@ class StatementService:
     async def close(self) -> None:
         """See `Statements`."""
         await asyncio.gather(*(each.close() for each in self._known.values()))
+        self._resources.thinking.close()
         await self._auditor.flush(_FLUSH_S)
         self._known.clear()
 

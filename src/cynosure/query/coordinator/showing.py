@@ -3,7 +3,7 @@
 A maintainer must not break: lists are the catalog's answers to the user; nothing is added from memory.
 """
 
-import re
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,7 +65,7 @@ class Shower:
         match wanted.what:
             case "catalogs":
                 names = [".".join(each.name) async for each in self._session.list_catalogs()]
-                return _table({"catalog": _like(names, wanted.like)})
+                return _table({"catalog": await _like(names, wanted.like)})
             case "namespaces":
                 return await self._namespaces(wanted)
             case "tables" | "views":
@@ -76,7 +76,7 @@ class Shower:
                     return _table({"col_name": list(found.columns)})
                 return _table({"col_name": [each.name for each in _schema_of(found).fields]})
             case "functions":
-                return _table({"function": _like(sorted(ALLOWED | TABLE_FUNCTIONS), wanted.like)})
+                return _table({"function": await _like(sorted(ALLOWED | TABLE_FUNCTIONS), wanted.like)})
             case "create-table":
                 return _table({"createtab_stmt": [write_create(await self._open_table(wanted.within))]})
             case "tblproperties":
@@ -117,7 +117,7 @@ class Shower:
         found = await _first(
             [self._session.list_namespaces(catalog, parent) for catalog, parent in readings if catalog]
         )
-        return _table({"namespace": _like([_quoted(each.name) for each in found], wanted.like)})
+        return _table({"namespace": await _like([_quoted(each.name) for each in found], wanted.like)})
 
     async def _tables(self, wanted: Show) -> "pa.Table":
         readings = namespace_candidates(wanted.within, self._catalog, self._namespace)
@@ -131,7 +131,7 @@ class Shower:
         else:
             found = await _first([lists(catalog, ns) for catalog, ns in readings if catalog and ns])
         by_name = {each.name[-1]: each for each in found}
-        kept = [by_name[name] for name in _like(list(by_name), wanted.like)]
+        kept = [by_name[name] for name in await _like(list(by_name), wanted.like)]
         name = "tableName" if wanted.what == "tables" else "viewName"
         return _table(
             {
@@ -287,13 +287,35 @@ def _quoted(levels: tuple[str, ...]) -> str:
     return ".".join(quote(each) for each in levels)
 
 
-def _like(names: list[str], pattern: str | None) -> list[str]:
+async def _like(names: list[str], pattern: str | None) -> list[str]:
     """Those that a pattern of Spark matches: `*` for anything, `|` between alternatives, any case."""
     if pattern is None:
         return names
-    choices = [".*".join(re.escape(part) for part in each.strip().split("*")) for each in pattern.split("|")]
-    compiled = re.compile("|".join(f"(?:{each})" for each in choices), re.IGNORECASE)
-    return [each for each in names if compiled.fullmatch(each)]
+    return await asyncio.to_thread(filter_names, names, pattern)
+
+
+def filter_names(names: list[str], pattern: str) -> list[str]:
+    """See `_like`."""
+    choices = [each.strip().lower().split("*") for each in dict.fromkeys(pattern.split("|"))]
+    return [name for name in names if any(_matches(name.lower(), parts) for parts in choices)]
+
+
+def _matches(name: str, parts: list[str]) -> bool:
+    """Whether a name is these parts, in this order, with anything between them. No way is tried twice."""
+    first, *middle = parts
+    if not middle:
+        return name == first
+    last = middle.pop()
+    end = len(name) - len(last)
+    if not name.startswith(first) or not name.endswith(last):
+        return False
+    at = len(first)
+    for part in middle:
+        at = name.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return at <= end
 
 
 def _table(columns: dict[str, list[Any]]) -> "pa.Table":

@@ -8,7 +8,8 @@
 - `statements.py`    what a statement can be; `commands.py` SHOW and DESCRIBE
 - `bound.py`         what is known about tables, and what a bound query needs of each
 - `tokens.py`        size, characters and nesting, before anything is parsed; `parameters.py` values of `?`
-- `dialect.py`       Spark's SQL with functions left as they were written; and how it is written to engines
+- `dialect.py`       Spark's SQL with functions left as they were written; and how it is written to engines;
+                     `grammar.py` joins and precedence as Spark has them
 - `allow.py`         the check by node, part, function and type; `nodes.py`, `functions.py` its lists;
                      `refused_functions.py` what to write instead
 - `names.py`         what a name with few parts is relative to

@@ -15,12 +15,15 @@ from cynosure.query.sql.functions import ALLOWED, TABLE_FUNCTIONS, UNIT_FIRST, U
 from cynosure.query.sql.nodes import PARTS, TYPES
 from cynosure.query.sql.places import place_of_node
 from cynosure.query.sql.refused_functions import suggest_instead
-from cynosure.query.sql.tokens import MAX_CHAIN
+from cynosure.query.sql.tokens import MAX_CHAIN, SUBSTITUTION_FIX
 
 MAX_DEPTH: Final = 120
 """Of the tree, chains of operators not counted: engines recurse too."""
 MAX_JOINS: Final = 100
 """Behind one FROM."""
+
+MAX_WITH: Final = 1_000
+"""Common table expressions of one WITH."""
 
 RESERVED_NAME: Final = re.compile(r"cyn_\d+", re.IGNORECASE | re.ASCII)
 """What engines know relations by."""
@@ -124,6 +127,12 @@ def _check_word(node: exp.Expr, name: str, part: str, value: str) -> None:
         if value.upper() not in words:
             _refuse_part(node, name, part)
     elif name == "Literal" and part == "this":
+        if node.args.get("is_string") and "${" in value:
+            raise SqlError(
+                "Substitutions are not allowed, in texts neither",
+                fix=SUBSTITUTION_FIX,
+                **place_of_node(node),
+            )
         if any("\ud800" <= sign <= "\udfff" or sign == "\x00" for sign in value):
             raise SqlError("A text has a character that is none", fix="Leave it out.", **place_of_node(node))
         if not node.args.get("is_string") and not _NUMBER.fullmatch(value):
@@ -206,6 +215,16 @@ def _check_joins(node: exp.Expr) -> None:
         )
 
 
+def _check_with(node: exp.Expr) -> None:
+    if len(node.expressions) > MAX_WITH:
+        raise SqlError(
+            "There are too many common table expressions",
+            fix="Use fewer.",
+            limit=MAX_WITH,
+            **place_of_node(node),
+        )
+
+
 def _check_table(node: exp.Expr) -> None:
     _check_joins(node)
     this = node.this
@@ -272,6 +291,7 @@ _SPECIAL: Final[Mapping[str, Callable[[exp.Expr], None]]] = {
     "Subquery": _check_joins,
     "Table": _check_table,
     "TableAlias": _check_reserved,
+    "With": _check_with,
 }
 
 

@@ -25,6 +25,9 @@ Names = dict[str, Outputs]
 class NameBinder(ABC):
     """Binds expressions."""
 
+    _left_out = 0
+    """How often a `*` was without columns because their types are not supported."""
+
     @abstractmethod
     def bind_query(self, node: exp.Expr, outer: Scope | None, names: Names) -> Outputs:
         """Bind a query, in place; `outer` is what a correlated one may name."""
@@ -70,22 +73,22 @@ class NameBinder(ABC):
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
             self._bind_star(node, scope, is_item=False)
             return
-        place = place_of_node(node)
         try:
-            found = scope.resolve(parts, place, prefer_given=prefer_given, is_select=is_select)
-        except SqlError:
+            found = scope.resolve(parts, prefer_given=prefer_given, is_select=is_select)
+        except SqlError as error:
             if len(parts) == 1 and is_session_name(parts[0]):
                 put_name(node, parts[0])
                 return
             if len(parts) <= 2 and is_window(parts, node):
                 return
+            _put_at(error, node)
             raise
         if found.is_guess and len(parts) == 1 and is_session_name(parts[0]):
             raise SqlError(
                 "This may be a column or a function",
                 fix=f"Write {parts[0]}(), or the table before it.",
                 name=parts[0],
-                **place,
+                **place_of_node(node),
             )
         source = found.source
         if source is not None and source.alias and found.qualifier_length:
@@ -100,7 +103,11 @@ class NameBinder(ABC):
             qualifier = [part.name for part in node.parts[:-1]]
             sources = scope.find_sources(qualifier)
             if not sources:
-                found = scope.resolve(qualifier, place_of_node(node))
+                try:
+                    found = scope.resolve(qualifier)
+                except SqlError as error:
+                    _put_at(error, node)
+                    raise
                 return _fields_of_struct(found, qualifier, star)
             if len(sources) == 1 and sources[0].alias and len(qualifier) > 1:
                 node.replace(
@@ -116,6 +123,7 @@ class NameBinder(ABC):
             outs = [each.out for each in scope.shown]
         left = _leave_out(star, outs, is_open=any(each.is_open for each in sources))
         outs = [out for out in left if out.is_supported]
+        self._left_out += len(outs) < len(left)
         if not is_item:
             for out in outs:
                 out.ask()
@@ -124,6 +132,11 @@ class NameBinder(ABC):
     def _ask_star(self, scope: Scope) -> None:
         for source in scope.visible():
             source.ask_all()
+
+
+def _put_at(error: SqlError, node: exp.Expr) -> None:
+    if place := place_of_node(node):
+        error.put_at(**place)
 
 
 def _fields_of_struct(found: Found, qualifier: Sequence[str], star: exp.Expr) -> tuple[list[Out], bool]:

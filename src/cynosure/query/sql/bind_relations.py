@@ -78,14 +78,13 @@ class RelationBinder(NameBinder):
             for name in keys:
                 self._merge(scope, name, seen, added)
         for column in join.args.get("using") or ():
-            place = place_of_node(column)
             for group in (seen, added):
                 if not any(each.find(column.name) or each.is_open for each in group):
                     raise SqlError(
                         "There is no such column on both sides of USING",
                         fix="Use ON.",
                         name=column.name,
-                        **place,
+                        **place_of_node(column),
                     )
             keys.append(column.name.lower())
             self._merge(scope, column.name.lower(), seen, added)
@@ -215,7 +214,9 @@ class RelationBinder(NameBinder):
         body = view.tree.copy()
         for each in body.walk():
             each._meta = {MENTION: each.meta[MENTION]} if each._meta and MENTION in each.meta else None
+        left_out = self._left_out
         outs = self.bind_query(body, None, {})
+        has_all = self._left_out == left_out
         self._depth -= 1
         alias = node.args.get("alias")
         parts = mention.parts
@@ -223,16 +224,23 @@ class RelationBinder(NameBinder):
         if alias is None and any((name.lower(),) in each.qualifiers for each in scope.sources):
             name = f"cyn_view_{mention.number}"
         query: exp.Expr = body
-        shown = [out for out in outs.columns if out.is_supported]
         columns = [each.lower() for each in view.columns]
-        given = [out.name.lower() for out in shown]
+        given = [out.name.lower() for out in outs.columns]
         table_alias = exp.TableAlias(this=exp.Identifier(this=name, quoted=True))
         is_open = outs.is_open
         if is_open or given != columns:
             ask_all(outs)
-            if not is_open and len(set(given)) == len(given) and set(columns) <= set(given):
-                # By name: what is asked of one must not be asked of another one that stands in its place.
-                by_name = dict(zip(given, shown, strict=True))
+            if is_open or (len(given) == len(columns) and has_all):
+                # By position, as Iceberg has it: the names are the view's own.
+                outs = (
+                    Outputs([Out(each) for each in view.columns])
+                    if is_open
+                    else renamed_to(view.columns, outs)
+                )
+                table_alias.set("columns", [exp.Identifier(this=each, quoted=True) for each in view.columns])
+            elif len(set(given)) == len(given) and set(columns) <= set(given):
+                # A `*` over a table that has got columns since, or has some that nobody can ask for.
+                by_name = dict(zip(given, outs.columns, strict=True))
                 picked = Outputs([by_name[each] for each in columns])
                 picked.pushed = outs.pushed
                 outs = renamed_to(view.columns, picked)
@@ -241,13 +249,6 @@ class RelationBinder(NameBinder):
                 )
                 items = [exp.Column(this=exp.Identifier(this=each, quoted=True)) for each in view.columns]
                 query = exp.Select(expressions=items, from_=exp.From(this=inner))
-            elif is_open or len(given) == len(columns):
-                outs = (
-                    Outputs([Out(each) for each in view.columns])
-                    if is_open
-                    else renamed_to(view.columns, outs)
-                )
-                table_alias.set("columns", [exp.Identifier(this=each, quoted=True) for each in view.columns])
             else:
                 raise SqlError(
                     "The columns of a view are not those that its query gives",

@@ -21,6 +21,8 @@ _SHOW_INSTEAD: Final = {
     "PARTITIONS": "Write SELECT * FROM table.partitions; what they are made of: DESCRIBE table.",
     "TABLE": "Write SHOW TABLES, or DESCRIBE EXTENDED table.",
 }
+_MAX_PATTERN: Final = 1_000
+"""Characters. Each alternative in it is held against each name."""
 _DESCRIBE_FIX: Final = (
     "Write DESCRIBE [TABLE] [EXTENDED] table, DESCRIBE NAMESPACE name or DESCRIBE QUERY query."
 )
@@ -152,9 +154,14 @@ def _show(words: Words, what: _What, within: tuple[str, ...] | None = None) -> S
     if within is None:
         within = words.take_name() if words.take("IN", "FROM") else ()
     has_like = words.take("LIKE")
+    token = words.token
     like = words.take_text()
     if has_like and like is None:
         words.refuse()
+    if token is not None and like is not None and len(like) > _MAX_PATTERN:
+        raise SqlError(
+            "The pattern is too long", fix="Send a shorter one.", limit=_MAX_PATTERN, **place_of(token)
+        )
     words.end()
     return Show(what, within, like)
 

@@ -18,6 +18,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
+from cynosure.query.sql.grammar import SparkGrammar
+
 # It logs what it stumbles over, and that is somebody's statement.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
@@ -125,7 +127,7 @@ class GovernedSpark(Spark):
         # As of Spark 4, 'it''s' is one text with a quote in it.
         STRING_ESCAPES = ["\\", "'"]  # noqa: RUF012 - what sqlglot's metaclass expects
 
-    class Parser(SparkParser):  # noqa: D106
+    class Parser(SparkGrammar):  # noqa: D106
         FUNCTIONS = {  # noqa: RUF012
             name.upper(): SparkParser.FUNCTIONS[name.upper()]
             for name in sorted(TYPED_FUNCTIONS)

@@ -20,6 +20,10 @@ from cynosure.query.sql.places import place_of_node
 MENTION: Final = "cynosure-mention"
 """Mark of a node: its `TableMention`."""
 
+_Known = tuple[tuple[dict[str, int], int], ...]
+"""For each WITH around a node: its names, at which place each stands first, and the place up to which the
+node sees them."""
+
 _PATHS: Final = frozenset(
     {"parquet", "orc", "avro", "csv", "json", "text", "delta", "iceberg", "binaryfile", "xml", "file", "jdbc"}
 )
@@ -42,23 +46,27 @@ def mentions_of(
 
 def tables_of(tree: exp.Expr) -> Iterator[exp.Table]:
     """Tables that are none of the query's own names, without recursion."""
-    pending: list[tuple[exp.Expr, frozenset[str]]] = [(tree, frozenset())]
+    pending: list[tuple[exp.Expr, _Known]] = [(tree, ())]
     while pending:
         node, known = pending.pop()
         with_ = node.args.get("with_")
         if with_ is not None:
-            inside = known
-            for each in with_.expressions:
-                pending.append((each.this, inside))
-                inside = inside | {each.alias.lower()}
-            known = inside
+            places: dict[str, int] = {}
+            for at, each in enumerate(with_.expressions):
+                pending.append((each.this, (*known, (places, at))))
+                places.setdefault(each.alias.lower(), at)
+            known = (*known, (places, len(with_.expressions)))
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier | exp.Dot):
-            is_own = len(_parts(node)) == 1 and node.name.lower() in known and not node.args.get("version")
-            if not is_own:
+            is_single = len(_parts(node)) == 1 and not node.args.get("version")
+            if not is_single or not _is_known(node.name.lower(), known):
                 yield node
         for child in node.iter_expressions(reverse=True):
             if child is not with_:
                 pending.append((child, known))
+
+
+def _is_known(name: str, known: _Known) -> bool:
+    return any(places.get(name, end) < end for places, end in known)
 
 
 def _parts(node: exp.Table) -> tuple[str, ...]:

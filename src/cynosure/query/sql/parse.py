@@ -200,6 +200,7 @@ _BEHIND_COMMA: Final = frozenset(
 def _check_tokens(text: str, tokens: Sequence[Token]) -> None:
     """What the parser takes without a word, and Spark does not."""
     before: TokenType | None = None
+    last: Token | None = None
     has_select = [True]  # for each pair of parentheses; `trim('x' FROM 'xax')` has none
     for token in tokens:
         kind = token.token_type
@@ -217,7 +218,11 @@ def _check_tokens(text: str, tokens: Sequence[Token]) -> None:
             raise SqlError("There is nothing behind a comma", fix="Leave the comma out.", **place_of(token))
         if before in (TokenType.FROM, TokenType.JOIN) and kind is TokenType.STRING and has_select[-1]:
             raise SqlError("A text is no table", fix="Write its name without quotes.", **place_of(token))
-        before = kind
+        is_behind = last is not None and last.token_type is TokenType.STRING and last.end + 1 == token.start
+        if is_behind and text[token.start - 1] == text[token.start] == '"':
+            # To Spark this is one text, with a quote in it.
+            raise SqlError("A quote is doubled in a text", fix='Write \\" in its place.', **place_of(token))
+        before, last = kind, token
 
 
 def _run_parser(text: str, tokens: Sequence[Token]) -> exp.Expression:

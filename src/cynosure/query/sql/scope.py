@@ -13,6 +13,7 @@ slow; less is an error in the engine.
 
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from functools import cached_property
 from typing import NamedTuple, NoReturn
 
 from cynosure.iceberg.types import NestedField
@@ -31,7 +32,7 @@ class Out:
         self.field = field
         self.is_asked = False
 
-    def ask(self, place: dict[str, int] | None = None) -> None:
+    def ask(self) -> None:
         """It is needed."""
         if self.field is not None and (type_ := find_unsupported(self.field.type)) is not None:
             raise SqlError(
@@ -39,7 +40,6 @@ class Out:
                 fix="Leave the column out.",
                 name=self.name,
                 type=type_,
-                **(place or {}),
             )
         self.is_asked = True
 
@@ -56,7 +56,7 @@ class Source:
         self, qualifiers: Iterable[tuple[str, ...]], columns: Sequence[Out], *, is_open: bool = False
     ) -> None:
         self.qualifiers = frozenset(tuple(part.lower() for part in each) for each in qualifiers)
-        self.columns = list(columns)
+        self.columns = tuple(columns)
         self.is_open = is_open
         """It has columns that are not known here: the engine knows their names."""
         self.alias: str = ""
@@ -70,8 +70,14 @@ class Source:
 
     def find(self, name: str) -> list[Out]:
         """Its columns of a name."""
-        lowered = name.lower()
-        return [each for each in self.columns if each.name.lower() == lowered]
+        return self._by_name.get(name.lower(), [])
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Out]]:
+        found: dict[str, list[Out]] = {}
+        for each in self.columns:
+            found.setdefault(each.name.lower(), []).append(each)
+        return found
 
     def ask_all(self) -> None:
         """All that `*` has."""
@@ -141,14 +147,13 @@ class Given:
         """Whether one that is not known here could have it."""
         return self._is_open or (self._has_unnamed and not name.replace("_", "a").isalnum())
 
-    def require_one(self, name: str, place: dict[str, int]) -> None:
+    def require_one(self, name: str) -> None:
         """`SqlError` if it could be two that Spark does not tell apart. A column and a made one it does."""
         if len(self._columns[name.lower()]) > 1 or self._made.get(name.lower(), 0) > 1:
             raise SqlError(
                 "Two columns of SELECT have this name",
                 fix="Name one of them otherwise with AS, or write its position.",
                 name=name,
-                **place,
             )
 
 
@@ -166,20 +171,28 @@ class Scope:
         """Columns of USING and NATURAL joins: one name for both sides."""
         self.aliases: set[str] = set()
         """Names that SELECT's own items have got so far: by AS, or as fields of structs."""
+        self._named: dict[tuple[str, ...], list[Source]] = {}
         self.given = Given()
         """What SELECT gives: what ORDER BY and HAVING look at first."""
 
     def add(self, source: Source) -> None:
         """One more thing in FROM."""
         self.sources.append(source)
+        self._name(source)
         self.shown += [Shown(each, source) for each in source.columns]
 
     def take_over(self, inner: "Scope") -> None:
         """All of a join in parentheses."""
         self.sources += inner.sources
+        for source in inner.sources:
+            self._name(source)
         self.shown += inner.shown
         self.covered += inner.covered
         self.merged.update(inner.merged)
+
+    def _name(self, source: Source) -> None:
+        for each in source.qualifiers:
+            self._named.setdefault(each, []).append(source)
 
     def visible(self) -> list[Source]:
         """Sources whose columns can be named."""
@@ -197,17 +210,13 @@ class Scope:
             yield scope
             scope = scope.outer
 
-    def resolve(
-        self,
-        parts: Sequence[str],
-        place: dict[str, int],
-        *,
-        prefer_given: bool = False,
-        is_select: bool = True,
-    ) -> Found:
-        """What a name with dots stands for. `SqlError` when it is nothing, or could be two things."""
+    def resolve(self, parts: Sequence[str], *, prefer_given: bool = False, is_select: bool = True) -> Found:
+        """What a name with dots stands for. `SqlError` when it is nothing, or could be two things.
+
+        Errors do not say where: in a view, looking for that takes as long as the view is.
+        """
         if prefer_given and len(parts) == 1 and self.given.has(parts[0]):
-            self.given.require_one(parts[0], place)
+            self.given.require_one(parts[0])
             # Spark decides by the place (`HAVING max(k) > 1` is about the column): so it must be there.
             for source in self.visible():
                 for out in source.find(parts[0]):
@@ -215,19 +224,19 @@ class Scope:
                         out.ask()
             return Found(None, None, 0)
         for scope in self.around():
-            found = scope._resolve_here(parts, place)
+            found = scope._resolve_here(parts)
             if found is not None:
                 return found
             if scope is self and is_select and parts[0].lower() in self.aliases:
                 return Found(None, None, 0)
         if any(scope.is_open for scope in self.around()) or (prefer_given and self.given.may_have(parts[0])):
             return Found(None, None, 0, is_guess=True)
-        self._refuse_unknown(parts, place)
+        self._refuse_unknown(parts)
 
     def find_sources(self, qualifier: Sequence[str]) -> list[Source]:
         """Sources of a qualifier: what `t.*` means."""
         wanted = tuple(part.lower() for part in qualifier)
-        return [each for each in self.visible() if wanted in each.qualifiers]
+        return [each for each in self._named.get(wanted, ()) if not each.is_hidden]
 
     def find_column(self, parts: Sequence[str]) -> Out | None:
         """The one column of a source of this very scope that a whole path names; no field of a struct."""
@@ -250,32 +259,23 @@ class Scope:
             return None
         return found[0]
 
-    def _resolve_here(self, parts: Sequence[str], place: dict[str, int]) -> Found | None:
-        visible = self.visible()
+    def _resolve_here(self, parts: Sequence[str]) -> Found | None:
         for length in range(len(parts) - 1, 0, -1):
-            qualifier = tuple(part.lower() for part in parts[:length])
-            found = [
-                (out, source)
-                for source in visible
-                if qualifier in source.qualifiers
-                for out in source.find(parts[length])
-            ]
+            matching = self.find_sources(parts[:length])
+            found = [(out, source) for source in matching for out in source.find(parts[length])]
             if found:
-                return self._one(found, parts, length, place)
-            matching = [each for each in visible if qualifier in each.qualifiers]
+                return self._one(found, parts, length)
             if any(each.is_open for each in matching):
                 return Found(None, None, length)
         merged = self.merged.get(parts[0].lower())
         if merged:
             for out in merged:
-                out.ask(place)
+                out.ask()
             return Found(None, None, 0)
-        found = [(out, source) for source in visible for out in source.find(parts[0])]
-        return self._one(found, parts, 0, place) if found else None
+        found = [(out, source) for source in self.visible() for out in source.find(parts[0])]
+        return self._one(found, parts, 0) if found else None
 
-    def _one(
-        self, found: list[tuple[Out, Source]], parts: Sequence[str], length: int, place: dict[str, int]
-    ) -> Found:
+    def _one(self, found: list[tuple[Out, Source]], parts: Sequence[str], length: int) -> Found:
         if len(found) > 1:
             candidates = sorted({".".join((*min(s.qualifiers, default=()), o.name)) for o, s in found})
             raise SqlError(
@@ -283,13 +283,12 @@ class Scope:
                 fix="Write the table or alias before it.",
                 name=".".join(parts),
                 candidates=candidates,
-                **place,
             )
         out, source = found[0]
-        out.ask(place)
+        out.ask()
         return Found(out, source, length)
 
-    def _refuse_unknown(self, parts: Sequence[str], place: dict[str, int]) -> NoReturn:
+    def _refuse_unknown(self, parts: Sequence[str]) -> NoReturn:
         names = {
             each.name for scope in self.around() for source in scope.visible() for each in source.columns
         } | self.aliases
@@ -300,5 +299,4 @@ class Scope:
             "There is no such column",
             fix=f"Did you mean {' or '.join(near)}?" if near else "DESCRIBE the table to see its columns.",
             name=".".join(parts),
-            **place,
         )

@@ -20,8 +20,9 @@ def show_joined(
     side, kind = (join.args.get("side") or "").upper(), (join.args.get("kind") or "").upper()
     left, right = sides
     left_keys, right_keys = _find(keys, left), _find(keys, right)
-    left = [each for each in left if each not in left_keys]
-    right = [each for each in right if each not in right_keys]
+    all_keys = {*left_keys, *right_keys}
+    left = [each for each in left if each not in all_keys]
+    right = [each for each in right if each not in all_keys]
     if kind in ("SEMI", "ANTI"):
         scope.shown = [*left_keys, *left]
     elif side == "RIGHT":
@@ -37,5 +38,7 @@ def show_joined(
 
 def _find(names: Sequence[str], shown: list[Shown]) -> list[Shown]:
     """The column of each name. None where only the engine knows the columns."""
-    found = [next((each for each in shown if each.out.name.lower() == name), None) for name in names]
-    return [each for each in found if each is not None]
+    first: dict[str, Shown] = {}
+    for each in shown if names else ():
+        first.setdefault(each.out.name.lower(), each)
+    return [first[name] for name in names if name in first]

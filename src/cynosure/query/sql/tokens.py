@@ -25,13 +25,18 @@ MAX_NESTING: Final = 40
 MAX_CHAIN: Final = 500
 """`a AND b AND …`, UNION, JOIN: one behind the other. Trees of engines grow as deep."""
 _MAX_TYPE_CALLS: Final = 5
-"""`date(date(…))`: of names that could be types, each doubles the work of the parser."""
+"""`date(date(…))`, `date[date[…]]`: of names that could be types, each doubles the work of the parser."""
 _MAX_SIGNS: Final = 20
 """`NOT NOT …`, `- - …`: one behind the other."""
 _MAX_SUFFIXES: Final = 60
 """`a.b.c…`, `a[0][1]…`, `a::int::int…`: one behind the other."""
 
+SUBSTITUTION_FIX: Final = (
+    "Use a parameter (:name), and write a text with a dollar before a brace in two parts."
+)
+
 _OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
+_AFTER_TYPES: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
 _SIGNS: Final = frozenset(
     {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.INTERVAL}
@@ -116,7 +121,7 @@ def _check_characters(text: str) -> None:
     if at >= 0:
         raise SqlError(
             "Substitutions are not allowed, in texts neither",
-            fix="Use a parameter (:name), and write a text with a dollar before a brace in two parts.",
+            fix=SUBSTITUTION_FIX,
             line=text.count("\n", 0, at) + 1,
             column=at - text.rfind("\n", 0, at),
         )
@@ -171,7 +176,7 @@ def _check_nesting(tokens: Sequence[Token]) -> None:
         kind = token.token_type
         is_short = levels[-1].takes(kind)
         if kind in _OPENING:
-            is_type_call = kind is TokenType.L_PAREN and before in SparkParser.TYPE_TOKENS
+            is_type_call = kind in _AFTER_TYPES and before in SparkParser.TYPE_TOKENS
             levels.append(_Level(is_type_call=is_type_call))
             calls += is_type_call
         elif kind in _CLOSING and len(levels) > 1:
