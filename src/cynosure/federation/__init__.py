@@ -16,7 +16,7 @@
 - `reconcile.py`     what the mirror has and the remote has not, or otherwise; its parts: `reconciling/`
 - `list_waiting.py`, `forget_waiting.py`  restrictions that wait for tables of the remote
 - `migration/`       a federated catalog becomes our own, or gives tables to another; `handover.py`: how far
-- `settings.py`, `errors.py`
+- `maintenance.py`   what servers do by themselves; `settings.py`, `errors.py`
 
 **The mirror is the idea.** What a remote answers is kept in the catalog's own store as if it had been
 registered there (*backfilled*), and everything else is then done by the same operations as for our own

@@ -13,7 +13,8 @@
 - `kind.py`         what the driver opens; `jobs.py` what it is asked; `python_daemon.py` for executors
 - `leaf.py`         port of leaves; `isolated.py` and `native.py`; `opaque.py` what Catalyst sees of them
 - `native_*.py`     the native leaf: `table` what it is told, `link` its inner session, `files` how they are
-                    reached, `filter` and `masks` as expressions of Spark, `plan` what is checked, `failures`
+                    reached, `filter` and `masks` as expressions of Spark, `plan` what is checked, `failures`,
+                    `limits` what our scan reads in its place
 - `java_classes.py` classes of Java by their whole names
 - `types.py`        Spark's type of each Iceberg type; `failures.py` what Spark raises, as our errors
 - `explaining.py`   plans without what they must not show
